@@ -1,0 +1,191 @@
+// The one file that knows Python. Arrays are checked here for type and layout, and in the classes for what they mean.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "gather.h"
+#include "network.h"
+#include "runtime.h"
+#include "target.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace rewirl;
+
+namespace {
+
+using Floats = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Ints = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Records = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using View = nb::ndarray<nb::numpy, float, nb::ndim<1>>;
+using ReadOnly = nb::ndarray<nb::numpy, const float, nb::ndim<1>>;
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+// Keeps the memory alive for as long as NumPy looks at it.
+nb::capsule hold(const std::shared_ptr<float>& memory) {
+  return nb::capsule(new std::shared_ptr<float>(memory), [](void* p) noexcept { delete static_cast<std::shared_ptr<float>*>(p); });
+}
+
+nb::ndarray<nb::numpy, float, nb::ndim<2>> array_of(const Batch& batch) {
+  const size_t shape[2] = {size_t(batch.features()), size_t(batch.size())};
+  const int64_t strides[2] = {batch.stride(), 1};
+  return {batch.data(), 2, shape, hold(batch.memory()), strides};
+}
+
+template <class V>
+V view(float* data, int64_t n, nb::handle owner) {
+  const size_t shape[1] = {size_t(n)};
+  return V(data, 1, shape, owner);
+}
+
+nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> copied(const std::vector<int64_t>& values) {
+  auto* data = new std::vector<int64_t>(values);
+  const size_t shape[1] = {data->size()};
+  nb::capsule owner(data, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
+  return {data->data(), 1, shape, owner};
+}
+
+void expect_size(size_t got, int64_t wanted, const char* what) {
+  if (int64_t(got) != wanted)
+    throw std::invalid_argument(std::string(what) + " must have " + std::to_string(wanted) + " numbers, not " + std::to_string(got));
+}
+
+void bind_network(nb::module_& m) {
+  nb::class_<Network>(m, "Network")
+      .def("__init__",
+           [](Network* self, const std::vector<std::tuple<int64_t, int64_t, int64_t, Ints>>& layers) {
+             std::vector<Layer> made;
+             for (const auto& [n_in, n_out, block, places] : layers)
+               made.emplace_back(n_in, n_out, block, places.data(), int64_t(places.size()));
+             new (self) Network(std::move(made));
+           })
+      .def("forward", &Network::forward, "x"_a, Unlocked())
+      .def("backward", &Network::backward, "dy"_a, "weights"_a, "begin"_a, "end"_a, Unlocked())
+      .def(
+          "step",
+          [](Network& net, float lr, float beta1, float beta2, float eps, float weight_decay) {
+            net.step({lr, beta1, beta2, eps, weight_decay});
+          },
+          "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, Unlocked())
+      .def(
+          "act",
+          [](Network& net, Floats x, nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu> y) {
+            expect_size(x.size(), net.layers().front().n_in, "an observation");
+            expect_size(y.size(), net.layers().back().n_out, "an output");
+            nb::gil_scoped_release unlocked;
+            net.act(x.data(), y.data());
+          },
+          nb::arg("x").noconvert(), nb::arg("y").noconvert())
+      .def(
+          "rewire",
+          [](Network& net, int64_t layer, Ints places) {
+            nb::gil_scoped_release unlocked;
+            net.rewire(layer, places.data(), int64_t(places.size()));
+          },
+          "layer"_a, nb::arg("places").noconvert())
+      .def(
+          "set_parameters",
+          [](Network& net, Floats values) {
+            expect_size(values.size(), net.size(), "parameters");
+            net.set_parameters(values.data());
+          },
+          nb::arg("values").noconvert())
+      .def_rw("steps", &Network::steps)
+      .def("places", [](const Network& net, int64_t layer) { return copied(net.layer(layer).places()); }, "layer"_a)
+      .def("ranges",
+           [](const Network& net, int64_t index) {
+             const Layer& layer = net.layer(index);
+             return std::pair<int64_t, int64_t>(layer.weight_at, layer.bias_at);
+           })
+      .def_prop_ro("parameters", [](nb::handle_t<Network> self) {
+        Network& net = nb::cast<Network&>(self);
+        return view<ReadOnly>(net.parameters(), net.size(), self);
+      }, nb::rv_policy::reference)
+      .def_prop_ro("gradients", [](nb::handle_t<Network> self) {
+        Network& net = nb::cast<Network&>(self);
+        return view<View>(net.gradients(), net.size(), self);
+      }, nb::rv_policy::reference)
+      .def_prop_ro("first_moments", [](nb::handle_t<Network> self) {
+        Network& net = nb::cast<Network&>(self);
+        return view<View>(net.first_moments(), net.size(), self);
+      }, nb::rv_policy::reference)
+      .def_prop_ro("second_moments", [](nb::handle_t<Network> self) {
+        Network& net = nb::cast<Network&>(self);
+        return view<View>(net.second_moments(), net.size(), self);
+      }, nb::rv_policy::reference)
+      .def("layer_input", &Network::layer_input, "layer"_a)
+      .def("layer_delta", &Network::layer_delta, "layer"_a)
+      .def("bytes", &Network::bytes);
+}
+
+void bind_target(nb::module_& m) {
+  nb::class_<Target>(m, "Target")
+      .def(nb::init<std::shared_ptr<Network>>(), "online"_a)
+      .def("forward", &Target::forward, "x"_a, Unlocked())
+      .def("update", &Target::update, "tau"_a, Unlocked())
+      .def("weight", [](nb::handle_t<Target> self, int64_t index) {
+        Target& target = nb::cast<Target&>(self);
+        const Layer& layer = target.online()->layer(index);
+        const auto& memory = target.layer(index).weight;
+        return view<View>(memory.get(), layer.blocks * layer.block, hold(memory));
+      }, "layer"_a)
+      .def("bias", [](nb::handle_t<Target> self, int64_t index) {
+        Target& target = nb::cast<Target&>(self);
+        const auto& memory = target.layer(index).bias;
+        return view<View>(memory.get(), target.online()->layer(index).n_out, hold(memory));
+      }, "layer"_a)
+      .def("extra_weight", [](nb::handle_t<Target> self, int64_t index) {
+        Target& target = nb::cast<Target&>(self);
+        const TargetLayer& mine = target.layer(index);
+        return view<View>(mine.extra_weight.get(), int64_t(mine.extra.input.size()) * target.online()->layer(index).block,
+                          hold(mine.extra_weight));
+      }, "layer"_a)
+      .def("extra_places", [](Target& target, int64_t layer) { return copied(target.extra_places(layer)); }, "layer"_a)
+      .def("set_extra", [](Target& target, int64_t layer, Ints places) {
+        target.set_extra(layer, places.data(), int64_t(places.size()));
+      }, "layer"_a, nb::arg("places").noconvert())
+      .def("alive", &Target::alive, "layer"_a)
+      .def("bytes", &Target::bytes);
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "The sparse engine: kernels on links.";
+  kernels();  // an impossible REWIRL_ISA is said now, not at the first forward
+
+  nb::class_<Batch>(m, "Batch")
+      .def(nb::init<int64_t, int64_t>(), "features"_a, "size"_a)
+      .def("rows", &Batch::rows, "begin"_a, "end"_a)
+      .def_prop_ro("features", &Batch::features)
+      .def_prop_ro("size", &Batch::size)
+      .def_prop_ro("array", [](const Batch& batch) {
+        if (batch.features() == 0) throw std::invalid_argument("nothing was asked for, so nothing is there");
+        return array_of(batch);
+      }, nb::rv_policy::reference);
+
+  bind_network(m);
+  bind_target(m);
+
+  m.def(
+      "gather",
+      [](Records records, Ints chosen, int64_t first, const Batch& out) {
+        nb::gil_scoped_release unlocked;
+        Section section;
+        gather(records.data(), int64_t(records.shape(0)), int64_t(records.shape(1)), chosen.data(), int64_t(chosen.size()),
+               first, out);
+      },
+      nb::arg("records").noconvert(), nb::arg("chosen").noconvert(), "first"_a, "out"_a);
+  m.def("isa", [] { return kernels().name; });
+  m.def("available_isas", &available_isas);
+  m.def("select_isa", &select_isa, "name"_a);
+  m.def("threads", &threads);
+  m.def("set_threads", &set_threads, "n"_a);
+  m.def("kernel_seconds", &kernel_seconds);
+  m.attr("compiler") = REWIRL_COMPILER;
+}

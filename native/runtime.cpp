@@ -1,0 +1,224 @@
+#include "runtime.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
+namespace rewirl {
+
+// ------------------------------------------------------ instruction set
+
+namespace {
+
+std::vector<const Kernels*> available() {
+  std::vector<const Kernels*> all{kernels_baseline()};
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) all.push_back(kernels_avx2());
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw"))
+    all.push_back(kernels_avx512());
+#endif
+  return all;
+}
+
+std::string names() {
+  std::string out;
+  for (const std::string& name : available_isas()) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+const Kernels* find(const std::string& name) {
+  for (const Kernels* k : available())
+    if (name == k->name) return k;
+  throw std::invalid_argument("instruction set '" + name + "' is not available here; this machine and build have: " + names());
+}
+
+const Kernels*& current() {
+  static const Kernels* in_use = [] {
+    const char* wish = std::getenv("REWIRL_ISA");
+    return wish && *wish ? find(wish) : available().back();
+  }();
+  return in_use;
+}
+
+}  // namespace
+
+std::vector<std::string> available_isas() {
+  std::vector<std::string> out;
+  for (const Kernels* k : available()) out.push_back(k->name);
+  return out;
+}
+
+const Kernels& kernels() { return *current(); }
+void select_isa(const std::string& name) { current() = find(name); }
+
+// -------------------------------------------------------------- threads
+
+namespace {
+
+inline void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Workers spin for a moment between jobs, since the next kernel follows within microseconds, then sleep.
+class Pool {
+ public:
+  explicit Pool(int n) : n_(n) {
+    for (int i = 1; i < n; ++i) workers_.emplace_back([this, i] { serve(i); });
+  }
+
+  ~Pool() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stop_ = true;
+      ticket_.fetch_add(1);
+    }
+    wake_.notify_all();
+    for (std::thread& t : workers_) t.join();
+  }
+
+  int size() const { return n_; }
+
+  // False when another thread is using the pool: the caller then does the work alone.
+  bool run(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& work) {
+    std::unique_lock<std::mutex> busy(busy_, std::try_to_lock);
+    if (!busy) return false;
+    work_ = &work;
+    const int64_t grains = (n + grain - 1) / grain;
+    share_ = (grains + n_ - 1) / n_ * grain;
+    total_ = n;
+    pending_.store(n_ - 1);
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      ticket_.fetch_add(1);
+    }
+    if (sleeping_.load() > 0) wake_.notify_all();
+    part(0);
+    while (pending_.load(std::memory_order_acquire) > 0) pause();
+    return true;
+  }
+
+ private:
+  void part(int i) const {
+    const int64_t begin = std::min(total_, i * share_), end = std::min(total_, begin + share_);
+    if (begin < end) (*work_)(begin, end);
+  }
+
+  void serve(int i) {
+    flush_subnormals();
+    uint64_t seen = 0;
+    for (;;) {
+      for (int spin = 0; spin < 20000 && ticket_.load(std::memory_order_acquire) == seen; ++spin) pause();
+      if (ticket_.load() == seen) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        sleeping_.fetch_add(1);
+        wake_.wait(lock, [&] { return ticket_.load() != seen; });
+        sleeping_.fetch_sub(1);
+      }
+      seen = ticket_.load(std::memory_order_acquire);
+      if (stop_) return;
+      part(i);
+      pending_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  const int n_;
+  std::vector<std::thread> workers_;
+  std::mutex busy_, mutex_;
+  std::condition_variable wake_;
+  std::atomic<uint64_t> ticket_{0};
+  std::atomic<int> pending_{0}, sleeping_{0};
+  bool stop_ = false;
+  const std::function<void(int64_t, int64_t)>* work_ = nullptr;
+  int64_t share_ = 0, total_ = 0;
+};
+
+std::shared_ptr<Pool>& pool() {
+  static std::shared_ptr<Pool> p = [] {
+#if defined(__unix__) || defined(__APPLE__)
+    // A forked child has none of the threads: it starts with one, and leaves the parent's pool alone.
+    pthread_atfork(nullptr, nullptr, [] {
+      new std::shared_ptr<Pool>(std::move(pool()));
+      pool() = std::make_shared<Pool>(1);
+    });
+#endif
+    return std::make_shared<Pool>(1);
+  }();
+  return p;
+}
+
+std::atomic<int64_t> nanoseconds{0};
+thread_local int depth = 0;
+
+}  // namespace
+
+int threads() { return pool()->size(); }
+
+void set_threads(int n) {
+  if (n < 1 || n > 256)
+    throw std::invalid_argument("threads must be from 1 to 256, not " + std::to_string(n));
+  if (n != threads()) pool() = std::make_shared<Pool>(n);
+}
+
+void parallel(int64_t n, int64_t grain, int64_t cost, const std::function<void(int64_t, int64_t)>& work) {
+  constexpr int64_t worth = 100000;  // multiply-adds, about 2 microseconds: what waking a spinning thread costs
+  const std::shared_ptr<Pool> p = pool();
+  if (p->size() == 1 || cost < worth || n <= grain || !p->run(n, grain, work)) work(0, n);
+}
+
+// ------------------------------------------------- around a kernel call
+
+uint64_t flush_subnormals() {
+#if defined(__x86_64__) || defined(__i386__)
+  const uint64_t saved = _mm_getcsr();
+  _mm_setcsr(unsigned(saved) | 0x8040u);
+  return saved;
+#elif defined(__aarch64__)
+  uint64_t saved;
+  asm volatile("mrs %0, fpcr" : "=r"(saved));
+  asm volatile("msr fpcr, %0" ::"r"(saved | (uint64_t(1) << 24)));
+  return saved;
+#else
+  return 0;
+#endif
+}
+
+void restore_subnormals(uint64_t saved) {
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_setcsr(unsigned(saved));
+#elif defined(__aarch64__)
+  asm volatile("msr fpcr, %0" ::"r"(saved));
+#else
+  (void)saved;
+#endif
+}
+
+double kernel_seconds() { return nanoseconds.load() * 1e-9; }
+
+Section::Section() : saved_(flush_subnormals()) {
+  if (depth++ == 0) start_ = std::chrono::steady_clock::now();
+}
+
+Section::~Section() {
+  if (--depth == 0)
+    nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
+  restore_subnormals(saved_);
+}
+
+}  // namespace rewirl

@@ -1,0 +1,49 @@
+// What surrounds a kernel call: which instruction set, how many threads, how subnormals are treated, what time it took.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels.h"
+
+namespace rewirl {
+
+// The instruction sets that this build and this machine both have, slowest first.
+std::vector<std::string> available_isas();
+// The table in use; chosen at import, by REWIRL_ISA where that is set.
+const Kernels& kernels();
+// Throws std::invalid_argument for a name that is not available.
+void select_isa(const std::string& name);
+
+int threads();
+// Throws std::invalid_argument below 1 or above 256.
+void set_threads(int n);
+
+// Calls work(begin, end) over [0, n), split over the threads into ranges that begin at multiples of grain. Work on a range
+// must not depend on where the range was cut. Cheap jobs (cost in multiply-adds) stay on the calling thread.
+void parallel(int64_t n, int64_t grain, int64_t cost, const std::function<void(int64_t, int64_t)>& work);
+
+// Seconds spent inside the core since the process began; what remains of a run is Python.
+double kernel_seconds();
+
+// Held during every entry into the core: subnormals are flushed to zero (fading Adam moments would halve the speed), and
+// the time is counted.
+class Section {
+ public:
+  Section();
+  ~Section();
+  Section(const Section&) = delete;
+
+ private:
+  uint64_t saved_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+// Sets flush-to-zero for this thread; gives what was set before.
+uint64_t flush_subnormals();
+void restore_subnormals(uint64_t saved);
+
+}  // namespace rewirl

@@ -1,0 +1,80 @@
+// Vector types for the instruction set that this file is being compiled for.
+//
+// kernels.cpp is compiled once per instruction set, each time in a namespace of its own, so everything here is inside
+// that namespace too. The width is a compile-time constant: vectors wider than the registers spill catastrophically.
+#pragma once
+#include <cstdint>
+
+#if defined(__AVX512F__)
+#define REWIRL_WIDTH 16
+#define REWIRL_REGISTERS 32
+#elif defined(__AVX2__)
+#define REWIRL_WIDTH 8
+#define REWIRL_REGISTERS 16
+#elif defined(__aarch64__)
+#define REWIRL_WIDTH 4
+#define REWIRL_REGISTERS 32
+#else
+#define REWIRL_WIDTH 4
+#define REWIRL_REGISTERS 16
+#endif
+
+namespace rewirl::REWIRL_NAMESPACE {
+
+constexpr int W = REWIRL_WIDTH;
+
+typedef float vec __attribute__((vector_size(4 * W), may_alias));
+typedef float vec4 __attribute__((vector_size(16), may_alias));
+typedef float vec4u __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(4 * W), may_alias));
+
+inline vec splat(float s) { return s - vec{}; }
+inline vec load(const float* p) { return *reinterpret_cast<const vec*>(p); }
+inline void store(float* p, vec v) { *reinterpret_cast<vec*>(p) = v; }
+inline vec4 load4(const float* p) { return *reinterpret_cast<const vec4u*>(p); }
+inline void store4(float* p, vec4 v) { *reinterpret_cast<vec4u*>(p) = v; }
+
+// Where mask lanes are 0, the result is 0.
+inline vec keep(ivec mask, vec v) { return reinterpret_cast<vec>(mask & reinterpret_cast<ivec>(v)); }
+
+// NaN stays NaN (it is not < 0), so a broken network is seen and not hidden.
+inline vec relu(vec v) { return keep(~(v < vec{}), v); }
+
+// The sums over the lanes of four vectors, as one vector of four: a small transpose instead of four reductions.
+#if REWIRL_WIDTH == 4
+inline vec4 fold(vec v) { return v; }
+#define REWIRL_PAIR_LOW 0, 4, 1, 5
+#define REWIRL_PAIR_HIGH 2, 6, 3, 7
+#define REWIRL_QUAD_LOW 0, 1, 4, 5
+#define REWIRL_QUAD_HIGH 2, 3, 6, 7
+#elif REWIRL_WIDTH == 8
+inline vec4 fold(vec v) {
+  return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+}
+#define REWIRL_PAIR_LOW 0, 8, 1, 9, 4, 12, 5, 13
+#define REWIRL_PAIR_HIGH 2, 10, 3, 11, 6, 14, 7, 15
+#define REWIRL_QUAD_LOW 0, 1, 8, 9, 4, 5, 12, 13
+#define REWIRL_QUAD_HIGH 2, 3, 10, 11, 6, 7, 14, 15
+#else
+inline vec4 fold(vec v) {
+  return (__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7)) +
+         (__builtin_shufflevector(v, v, 8, 9, 10, 11) + __builtin_shufflevector(v, v, 12, 13, 14, 15));
+}
+#define REWIRL_PAIR_LOW 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29
+#define REWIRL_PAIR_HIGH 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31
+#define REWIRL_QUAD_LOW 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
+#define REWIRL_QUAD_HIGH 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
+#endif
+
+inline vec4 sum4(vec a, vec b, vec c, vec d) {
+  const vec ab = __builtin_shufflevector(a, b, REWIRL_PAIR_LOW) + __builtin_shufflevector(a, b, REWIRL_PAIR_HIGH);
+  const vec cd = __builtin_shufflevector(c, d, REWIRL_PAIR_LOW) + __builtin_shufflevector(c, d, REWIRL_PAIR_HIGH);
+  return fold(__builtin_shufflevector(ab, cd, REWIRL_QUAD_LOW) + __builtin_shufflevector(ab, cd, REWIRL_QUAD_HIGH));
+}
+
+inline float sum(vec v) {
+  const vec4 f = fold(v);
+  return (f[0] + f[2]) + (f[1] + f[3]);
+}
+
+}  // namespace rewirl::REWIRL_NAMESPACE

@@ -1,0 +1,1 @@
+"""Deep RL agents that rewire themselves while they learn."""

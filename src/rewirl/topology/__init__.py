@@ -1,0 +1,20 @@
+"""Which links exist: initial wiring and the rules that drop and grow. Knows no RL and no networks."""
+
+from rewirl.topology.initial import erdos_renyi, link_counts, wire
+from rewirl.topology.links import Links
+from rewirl.topology.rules import RULES, SET, Change, Dense, DropAndGrow, RigL, Rule, Static
+
+__all__ = [
+    "RULES",
+    "SET",
+    "Change",
+    "Dense",
+    "DropAndGrow",
+    "Links",
+    "RigL",
+    "Rule",
+    "Static",
+    "erdos_renyi",
+    "link_counts",
+    "wire",
+]

@@ -1,0 +1,220 @@
+"""A layer's wiring: which links exist, as a sorted list of places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.topology._checks import BLOCKS, block_size, layer_width
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """The wiring of one layer. It never changes: adapting a layer makes a new one.
+
+    A *place* is where a link, or a block of `block` links (that many neighbouring outputs sharing one
+    input), can be: place = input * (n_out // block) + output block. Sorted by place is the order in which
+    the core keeps weights, gradients and moments.
+
+    >>> links = Links(n_in=3, n_out=2, block=1, places=np.array([0, 3, 4]))
+    >>> links.count, links.density
+    (3, 0.5)
+    >>> links.inputs, links.output_blocks
+    (array([0, 1, 2]), array([0, 1, 0]))
+    """
+
+    n_in: int
+    """Inputs of the layer."""
+    n_out: int
+    """Outputs of the layer."""
+    block: int
+    """Outputs per block: 1 is the paper's unstructured wiring."""
+    places: NDArray[np.int64]
+    """Places that have a link (or block of links): ascending, none twice, read-only."""
+
+    def __post_init__(self) -> None:
+        # object.__setattr__ is how a frozen dataclass puts its own fields in order
+        object.__setattr__(self, "n_in", layer_width("n_in", self.n_in))
+        object.__setattr__(self, "n_out", layer_width("n_out", self.n_out))
+        object.__setattr__(self, "block", block_size(self.block, [self.n_out]))
+        object.__setattr__(self, "places", _checked(self.places, self.n_places))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Links):
+            return NotImplemented
+        mine, theirs = (self.n_in, self.n_out, self.block), (other.n_in, other.n_out, other.block)
+        return mine == theirs and np.array_equal(self.places, other.places)
+
+    def __hash__(self) -> int:
+        return hash((self.n_in, self.n_out, self.block, self.places.tobytes()))
+
+    @property
+    def n_places(self) -> int:
+        """Places that the layer has, taken or free."""
+        return self.n_in * (self.n_out // self.block)
+
+    @property
+    def blocks(self) -> int:
+        """Places that are taken."""
+        return len(self.places)
+
+    @property
+    def n_free(self) -> int:
+        """Places that are free."""
+        return self.n_places - self.blocks
+
+    @property
+    def count(self) -> int:
+        """Single links: what the paper counts as parameters."""
+        return self.blocks * self.block
+
+    @property
+    def density(self) -> float:
+        """Links that exist, of all that could."""
+        return self.blocks / self.n_places
+
+    @property
+    def sparsity(self) -> float:
+        """Links that do not exist, of all that could."""
+        return self.n_free / self.n_places
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """Input of each taken place."""
+        return self.places // (self.n_out // self.block)
+
+    @property
+    def output_blocks(self) -> NDArray[np.int64]:
+        """Block of outputs of each taken place; with block 1, its output."""
+        return self.places % (self.n_out // self.block)
+
+    @classmethod
+    def dense(cls, n_in: int, n_out: int) -> Links:
+        """Every link, in the largest blocks that fit: a dense layer is what the core's widest kernel does.
+
+        >>> Links.dense(3, 12).block, Links.dense(3, 12).count
+        (4, 36)
+        """
+        n_in, n_out = layer_width("n_in", n_in), layer_width("n_out", n_out)
+        block = max(b for b in BLOCKS if n_out % b == 0)
+        return cls(n_in, n_out, block, _owned(np.arange(n_in * (n_out // block), dtype=np.int64)))
+
+    def nth_free(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The free places at `ranks` (from 0) in ascending order, found without listing the free places.
+
+        >>> Links(2, 3, 1, np.array([0, 1, 4])).nth_free(np.array([0, 1, 2]))
+        array([2, 3, 5])
+        """
+        # Before places[i] there are places[i] - i free ones; that number never falls with i.
+        free_before = np.arange(self.blocks)
+        np.subtract(self.places, free_before, out=free_before)
+        return ranks + np.searchsorted(free_before, ranks, side="right")
+
+    def csr(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Single links by output row, columns ascending: `(indptr, columns)`.
+
+        >>> Links(3, 2, 1, np.array([0, 3, 4])).csr()
+        (array([0, 2, 3], dtype=int32), array([0, 2, 1], dtype=int32))
+        """
+        if self.count > (most := np.iinfo(np.int32).max):
+            raise ValueError(f"{self.count} links are too many for 32-bit CSR: at most {most} fit")
+        inputs = self.inputs
+        first_rows = (self.places - inputs * (self.n_out // self.block)) * self.block
+        rows = (first_rows[:, None] + np.arange(self.block)).ravel()
+        indptr = np.zeros(self.n_out + 1, dtype=np.int32)
+        np.cumsum(np.bincount(rows, minlength=self.n_out), out=indptr[1:])
+        # 16 bits hold any row (MAX_WIDTH), and make NumPy's stable sort a radix sort
+        order = np.argsort(rows.astype(np.uint16), kind="stable")
+        return indptr, np.repeat(inputs.astype(np.int32), self.block)[order]
+
+    @classmethod
+    def from_csr(
+        cls, n_in: int, n_out: int, indptr: NDArray[Any], columns: NDArray[Any], block: int = 1
+    ) -> Links:
+        """The wiring that `csr` wrote, everything checked: what comes from a file is not to be trusted.
+
+        >>> Links.from_csr(3, 2, np.array([0, 2, 3]), np.array([0, 2, 1])).places
+        array([0, 3, 4])
+        """
+        n_in, n_out = layer_width("n_in", n_in), layer_width("n_out", n_out)
+        block = block_size(block, [n_out])
+        starts = _integers("indptr", indptr)
+        _check_indptr(starts, n_out, len(_integers("columns", columns)))
+        rows = np.repeat(np.arange(n_out), np.diff(starts))
+        _check_columns(columns, rows, n_in)
+        singles = np.sort(columns.astype(np.int64) * n_out + rows)
+        places, shared = np.unique(singles // block, return_counts=True)
+        if (shared != block).any():
+            at = int(np.argmax(shared != block))
+            i, o = divmod(int(places[at]), n_out // block)
+            raise ValueError(
+                f"input {i} reaches {shared[at]} of the outputs {o * block} to {(o + 1) * block - 1}: "
+                f"with block {block} it must reach all of them or none"
+            )
+        return cls(n_in, n_out, block, _owned(places))
+
+
+def _checked(places: object, n_places: int) -> NDArray[np.int64]:
+    """`places` as a read-only array of its own, or a refusal."""
+    if not isinstance(places, np.ndarray) or places.dtype != np.int64:
+        kind = f"{places.dtype} array" if isinstance(places, np.ndarray) else type(places).__name__
+        raise TypeError(f"places must be an int64 array, not a {kind}")
+    if places.ndim != 1:
+        raise ValueError(f"places must have one dimension, not the shape {places.shape}")
+    rising = places[1:] > places[:-1]
+    if not rising.all():
+        at = int(np.argmin(rising))
+        before, after = places[at], places[at + 1]
+        if before == after:
+            raise ValueError(f"place {after} is listed twice: every place must be there once")
+        raise ValueError(f"place {after} is listed after {before}: places must be sorted ascending")
+    if len(places) and not 0 <= (wrong := places[0]) <= (wrong := places[-1]) < n_places:
+        raise ValueError(f"place {wrong} does not exist: this layer has the places 0 to {n_places - 1}")
+    # Copied unless nobody else can write to it: a wiring that changes under a kernel is a crash.
+    return places if _is_ours(places) else _owned(np.array(places, order="C"))
+
+
+def _is_ours(places: NDArray[np.int64]) -> bool:
+    return type(places) is np.ndarray and places.flags.owndata and not places.flags.writeable
+
+
+def _owned(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    places.flags.writeable = False
+    return places
+
+
+def _integers(name: str, values: object) -> NDArray[np.int64]:
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
+        kind = f"{values.dtype} array" if isinstance(values, np.ndarray) else type(values).__name__
+        raise TypeError(f"{name} must be an array of integers, not a {kind}")
+    if values.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, not the shape {values.shape}")
+    return values.astype(np.int64)
+
+
+def _check_indptr(starts: NDArray[np.int64], n_out: int, n_columns: int) -> None:
+    if len(starts) != n_out + 1:
+        raise ValueError(f"indptr has {len(starts)} entries: {n_out} outputs need {n_out + 1}")
+    if starts[0] != 0:
+        raise ValueError(f"indptr starts at {starts[0]}: it must start at 0")
+    if (falls := starts[1:] < starts[:-1]).any():
+        raise ValueError(f"indptr falls at row {int(np.argmax(falls))}: it must never fall")
+    if starts[-1] != n_columns:
+        raise ValueError(f"indptr ends at {starts[-1]} but there are {n_columns} columns: they must agree")
+
+
+def _check_columns(columns: NDArray[Any], rows: NDArray[np.int64], n_in: int) -> None:
+    outside = (columns < 0) | (columns >= n_in)
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise ValueError(f"row {rows[at]} has column {columns[at]}: columns must be from 0 to {n_in - 1}")
+    falls = (rows[1:] == rows[:-1]) & (columns[1:] <= columns[:-1])
+    if falls.any():
+        at = int(np.argmax(falls))
+        row, before, after = rows[at], columns[at], columns[at + 1]
+        if before == after:
+            raise ValueError(f"row {row} has column {after} twice: every link must be there once")
+        raise ValueError(f"row {row} has column {after} after {before}: columns must be sorted ascending")

@@ -1,0 +1,251 @@
+"""Rules of rewiring: which links a layer drops and where it grows as many new ones (Algorithm 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.topology._checks import finite_number, whole_number
+from rewirl.topology.links import Links, _owned
+
+Floats: TypeAlias = NDArray[np.floating[Any]]
+Indices: TypeAlias = NDArray[np.int64]
+
+
+class Change(NamedTuple):
+    """What one adaptation did to a layer. The new links start at weight 0, with moments 0."""
+
+    links: Links
+    """The new wiring, with as many links as the old one."""
+    dropped: Indices
+    """Places whose links went, ascending."""
+    grown: Indices
+    """Places whose links came, ascending; none of them had a link before."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a layer's wiring lives. This one never changes it; `DropAndGrow` is the base of those that do."""
+
+    name: ClassVar[str]
+    """What users call it."""
+    wants_gradients: ClassVar[bool] = False
+    """Whether `rewire` needs the dense gradient of the layer."""
+    sparse: ClassVar[bool] = True
+    """Whether layers are wired sparse to begin with."""
+
+    def due(self, update: int) -> bool:
+        """Whether the critics adapt at this update, counted from 1."""
+        return False
+
+    def rewire(
+        self, links: Links, weights: Floats, rng: np.random.Generator, gradients: Floats | None = None
+    ) -> Change:
+        """The layer's next wiring.
+
+        `weights` are those of `links.places`, in that order, as (blocks, block) or flat; `gradients` has the
+        shape (n_out, n_in) and is needed by rules that want it.
+        """
+        return _unchanged(links)
+
+
+@dataclass(frozen=True)
+class Dense(Rule):
+    """Every link, always: the original algorithm.
+
+    >>> Dense().sparse, Dense().due(1000)
+    (False, False)
+    """
+
+    name: ClassVar[str] = "dense"
+    sparse: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Static(Rule):
+    """Sparse, and wired once for all.
+
+    >>> Static().sparse, Static().due(1000)
+    (True, False)
+    """
+
+    name: ClassVar[str] = "static"
+
+
+@dataclass(frozen=True)
+class DropAndGrow(Rule):
+    """Drops c = round(η blocks) and grows as many, never touching the number of links.
+
+    A new rule overrides `choose_drops`, `choose_growth` or both. As they stand: the smallest magnitudes go, and
+    new links come uniformly at random. `round` is Python's (halves to even).
+    """
+
+    eta: float = 0.05
+    """η: the fraction of links that one adaptation replaces; 0 replaces none."""
+    every: int = 1000
+    """e: updates from one adaptation to the next."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= finite_number("eta", self.eta) <= 1:
+            raise ValueError(f"eta must be from 0 to 1, not {self.eta:g}")
+        if whole_number("every", self.every) < 1:
+            raise ValueError(f"every must be at least 1, not {self.every}")
+
+    def due(self, update: int) -> bool:
+        return update >= 1 and update % self.every == 0
+
+    def rewire(
+        self, links: Links, weights: Floats, rng: np.random.Generator, gradients: Floats | None = None
+    ) -> Change:
+        weights = _checked_weights(weights, links)
+        # Algorithm 2, L1; with fewer free places than c, drop only as many as can grow
+        c = min(round(self.eta * links.blocks), links.n_free)
+        if c == 0:
+            return _unchanged(links)
+        # Growth sees the wiring before the drop (L7 tests X == 0, L8 masks): no link comes straight back.
+        grown = np.sort(self.choose_growth(links, c, rng, gradients))
+        drops = np.sort(self.choose_drops(links, weights, c))
+        kept = np.delete(links.places, drops)
+        if len(kept) != links.blocks - c or len(grown) != c:
+            gone = links.blocks - len(kept)
+            raise ValueError(f"rule {self.name!r} dropped {gone} and grew {len(grown)}: both must be {c}")
+        places = np.insert(kept, np.searchsorted(kept, grown), grown)
+        return Change(Links(links.n_in, links.n_out, links.block, _owned(places)), links.places[drops], grown)
+
+    def choose_drops(self, links: Links, weights: Floats, count: int) -> Indices:
+        """Which `count` of `links.places` go, as indices into them; `weights` is (blocks, block)."""
+        return _smallest(_block_sums(np.abs(weights), axis=1), count)
+
+    def choose_growth(
+        self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None
+    ) -> Indices:
+        """Which `count` free places get a link."""
+        ranks = rng.choice(links.n_free, count, replace=False, shuffle=False)  # L6
+        return links.nth_free(np.sort(ranks))
+
+
+@dataclass(frozen=True)
+class SET(DropAndGrow):
+    """The paper's rule: half of the drops are the smallest positive weights, half the largest negative ones.
+
+    Weights of exactly 0 go before all others. Of an odd number the positives give one more; if one sign runs
+    short the other makes up the rest; among equals the lowest place goes. A block (block > 1) has no sign and
+    is ranked by the sum of its magnitudes.
+
+    >>> links = Links(n_in=2, n_out=4, block=1, places=np.array([0, 2, 5, 7]))
+    >>> weights = np.array([0.1, -0.3, 0.2, -0.4], dtype=np.float32)
+    >>> change = SET(eta=0.5).rewire(links, weights, np.random.default_rng(0))
+    >>> change.dropped
+    array([0, 2])
+    >>> change.links.count
+    4
+    """
+
+    name: ClassVar[str] = "set"
+
+    def choose_drops(self, links: Links, weights: Floats, count: int) -> Indices:
+        if links.block > 1:
+            return super().choose_drops(links, weights, count)
+        weights = weights.ravel()
+        # For speed, look only at the 2c weights nearest to zero, unless a sign is too rare there to give its half.
+        near = _smallest(np.abs(weights), min(2 * count, len(weights)))
+        close = weights[near]
+        half = (count - np.count_nonzero(close == 0) + 1) // 2
+        if min(np.count_nonzero(close > 0), np.count_nonzero(close < 0)) < half:
+            return _half_of_each_sign(weights, count)
+        return near[_half_of_each_sign(close, count)]
+
+
+@dataclass(frozen=True)
+class RigL(DropAndGrow):
+    """Drops the smallest magnitudes; grows where the loss would gain most, at the largest dense gradients.
+
+    Evci et al. 2020, but like SET it grows only where there was no link before the drop, with a constant η.
+
+    >>> links = Links(n_in=2, n_out=2, block=1, places=np.array([0, 3]))
+    >>> gradients = np.array([[9.0, 0.1], [-0.5, 9.0]])  # rows are outputs
+    >>> RigL(eta=0.5).rewire(links, np.array([0.2, -0.1]), np.random.default_rng(0), gradients).links.places
+    array([0, 1])
+    """
+
+    name: ClassVar[str] = "rigl"
+    wants_gradients: ClassVar[bool] = True
+
+    def choose_growth(
+        self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None
+    ) -> Indices:
+        gradients = _checked_gradients(gradients, links)
+        magnitudes = np.abs(gradients).reshape(-1, links.block, links.n_in)
+        # One score per place, in the order of places (input by input, so the transpose); the largest comes first.
+        ranked = -_block_sums(magnitudes, axis=1).T.ravel()
+        ranked[links.places] = np.inf  # taken: behind every free place
+        return _smallest(ranked, count)
+
+
+RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Dense, Static, SET, RigL)}
+"""Rules by the name that users type."""
+
+
+def _unchanged(links: Links) -> Change:
+    none = np.empty(0, dtype=np.int64)
+    return Change(links, none, none)
+
+
+def _block_sums(magnitudes: Floats, axis: int) -> Floats:
+    """One magnitude per block. In float64, which float32 magnitudes cannot overflow."""
+    one_link = magnitudes.shape[axis] == 1
+    return magnitudes.squeeze(axis) if one_link else magnitudes.sum(axis=axis, dtype=np.float64)
+
+
+def _half_of_each_sign(weights: Floats, count: int) -> Indices:
+    """Indices of `count` weights: zeros first, then of each sign half the rest, nearest to zero."""
+    zeros = np.flatnonzero(weights == 0)[:count]
+    positives, negatives = np.flatnonzero(weights > 0), np.flatnonzero(weights < 0)
+    rest = count - len(zeros)
+    # L2: c/2 of each sign; more negatives if the positives run short, fewer if they do themselves
+    c_n = min(max(rest // 2, rest - len(positives)), len(negatives))
+    c_p = rest - c_n
+    smallest_positives = positives[_smallest(weights[positives], c_p)]  # L3
+    largest_negatives = negatives[_smallest(-weights[negatives], c_n)]  # L4
+    return np.concatenate([zeros, smallest_positives, largest_negatives])
+
+
+def _smallest(values: Floats, count: int) -> Indices:
+    """Indices, ascending, of the `count` smallest; of equals the lowest indices, so that nothing is left to chance."""
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    # A selection, not a sort. All up to the value of the last one, less its highest equals if there are too many.
+    last = np.partition(values, count - 1)[count - 1]
+    indices = np.flatnonzero(values <= last)
+    surplus = len(indices) - count
+    return np.delete(indices, np.flatnonzero(values[indices] == last)[-surplus:]) if surplus else indices
+
+
+def _checked_weights(weights: Floats, links: Links) -> Floats:
+    if not isinstance(weights, np.ndarray) or weights.dtype.kind != "f":
+        kind = f"{weights.dtype} array" if isinstance(weights, np.ndarray) else type(weights).__name__
+        raise TypeError(f"weights must be an array of floats, not a {kind}")
+    shape = (links.blocks, links.block)
+    if weights.shape not in (shape, (links.count,)):
+        raise ValueError(f"weights must have the shape {shape} or ({links.count},), not {weights.shape}")
+    if np.isnan(weights).any():
+        first = int(np.isnan(weights.ravel()).argmax())
+        raise ValueError(f"weight {first} is NaN: every weight must be a number")
+    return weights.reshape(shape)
+
+
+def _checked_gradients(gradients: Floats | None, links: Links) -> Floats:
+    if gradients is None:
+        raise ValueError("this rule grows by gradients: give the dense gradient of the layer")
+    if not isinstance(gradients, np.ndarray) or gradients.dtype.kind != "f":
+        kind = f"{gradients.dtype} array" if isinstance(gradients, np.ndarray) else type(gradients).__name__
+        raise TypeError(f"gradients must be an array of floats, not a {kind}")
+    if gradients.shape != (links.n_out, links.n_in):
+        raise ValueError(f"gradients must have the shape {(links.n_out, links.n_in)}, not {gradients.shape}")
+    if np.isnan(gradients).any():
+        o, i = np.argwhere(np.isnan(gradients))[0]
+        raise ValueError(f"gradient ({o}, {i}) is NaN: every gradient must be a number")
+    return gradients
