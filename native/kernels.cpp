@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "simd.h"
 
@@ -12,163 +13,173 @@ namespace rewirl::REWIRL_NAMESPACE {
 namespace {
 
 #define REWIRL_UNROLL _Pragma("GCC unroll 16")
+#define REWIRL_INLINE inline __attribute__((always_inline))
 
-// Calls f<P>(first vector) for panels of at most PMAX vectors that together cover the batch, as equal as can be: a panel
-// of the features stays in the first-level cache while all links pass over it.
-template <int P, class F>
-inline void with_width(int width, int first, const F& f) {
-  if constexpr (P >= 1) {
-    if (width == P) return f(std::integral_constant<int, P>{}, first);
-    with_width<P - 1>(width, first, f);
-  }
-}
+using AllPatterns = std::make_index_sequence<15>;
 
-template <int PMAX, class F>
-inline void for_panels(int batch, const F& f) {
+constexpr int popcount(int pattern) { return pattern ? pattern % 2 + popcount(pattern / 2) : 0; }
+
+// Vectors of batch per panel. 4·P sums, P activations and a weight must fit the registers, and a panel of 256 features
+// the first-level cache.
+constexpr int kPanel = REWIRL_REGISTERS >= 32 ? 4 : 3;
+
+// Calls f(first vector, vectors) for panels of at most `most` vectors that together cover the batch, as equal as can be.
+template <int most, class F>
+REWIRL_INLINE void for_panels(int batch, const F& f) {
   const int vectors = (batch + W - 1) / W;
-  const int panels = (vectors + PMAX - 1) / PMAX;
+  const int panels = (vectors + most - 1) / most;
   for (int i = 0, first = 0; i < panels; ++i) {
     const int width = vectors / panels + (i < vectors % panels);
-    with_width<PMAX>(width, first, f);
+    f(first, width);
     first += width;
   }
 }
 
 // ---------------------------------------------------------------- forward
 
-#ifndef FWD_U1
-#define FWD_U1 2
-#define FWD_P1 5
-#define BWD_P1 4
-#endif
-// R output rows of a block at a time, U links in flight (independent sums hide the latency of a multiply-add), P vectors
-// of batch: U*R*P accumulators must fit the registers.
-template <int B>
-struct Tile {
-  static constexpr int R = B == 8 && REWIRL_REGISTERS < 32 ? 4 : B;
-  static constexpr int U = B == 1 ? (REWIRL_REGISTERS < 32 ? FWD_U1 : 4) : B == 2 ? 2 : 1;
-  static constexpr int P = REWIRL_REGISTERS < 32 ? (B == 1 ? FWD_P1 : 3) : (B == 1 ? 4 : B == 2 ? 4 : B == 4 ? 5 : 3);
-};
-
-template <int B, int R, int P>
-inline void add_link(vec (&acc)[R][P], const float* x, const float* w) {
-  vec xs[P];
-  REWIRL_UNROLL for (int p = 0; p < P; ++p) xs[p] = load(x + p * W);
-  REWIRL_UNROLL for (int r = 0; r < R; ++r) {
-    const vec ws = splat(w[r]);
-    REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] += ws * xs[p];
+template <int M, int P>
+REWIRL_INLINE void add_entries(vec (&acc)[4][P], const uint16_t*& other, const float*& w, int n, const float* x,
+                               int64_t stride) {
+  for (const uint16_t* end = other + n; other < end; ++other, w += popcount(M)) {
+    vec xs[P];
+    REWIRL_UNROLL for (int p = 0; p < P; ++p) xs[p] = load(x + *other * stride + p * W);
+    int k = 0;
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
+      if (!(M >> r & 1)) continue;
+      const vec ws = splat(w[k++]);
+      REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] += ws * xs[p];
+    }
   }
 }
 
-template <int B, int P>
-void forward_panel(const Forward& a, int first, int row_begin, int row_end) {
-  constexpr int R = Tile<B>::R, U = Tile<B>::U;
+template <int P, size_t... I>
+REWIRL_INLINE void add_group(vec (&acc)[4][P], const Groups& links, int g, const float* x, int64_t stride,
+                             std::index_sequence<I...>) {
+  const uint16_t* other = links.other + links.entry[g];
+  const float* w = links.w + links.weight[g];
+  const uint16_t* count = links.count + 15 * int64_t(g);
+  (add_entries<kPatterns[I], P>(acc, other, w, count[I], x, stride), ...);
+}
+
+template <int P>
+void forward_panel(const Forward& a, int first, int group_begin, int group_end) {
   const float* x = a.x + first * W;
-  float* y = a.y + first * W;
-  const int segments = a.extra.start ? 2 : 1;
-  for (int row = row_begin; row < row_end; ++row) {
-    for (int part = 0; part < B; part += R) {
-      vec acc[U][R][P];
-      REWIRL_UNROLL for (int u = 0; u < U; ++u)
-        REWIRL_UNROLL for (int r = 0; r < R; ++r)
-          REWIRL_UNROLL for (int p = 0; p < P; ++p)
-            acc[u][r][p] = u == 0 ? splat(a.bias[row * B + part + r]) : vec{};
-      for (int s = 0; s < segments; ++s) {
-        const ByOutput& links = s == 0 ? a.links : a.extra;
-        const uint16_t* in = links.input + links.start[row];
-        const uint16_t* end = links.input + links.start[row + 1];
-        const float* w = links.weight + int64_t(links.start[row]) * B + part;
-        for (; in + U <= end; in += U, w += U * B)
-          REWIRL_UNROLL for (int u = 0; u < U; ++u)
-            add_link<B, R, P>(acc[u], x + in[u] * a.stride, w + u * B);
-        for (; in < end; ++in, w += B) add_link<B, R, P>(acc[0], x + *in * a.stride, w);
+  for (int g = group_begin; g < group_end; ++g) {
+    const int rows = std::min(4, a.rows - 4 * g);
+    vec acc[4][P];
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
+      const vec start = splat(a.bias && r < rows ? a.bias[4 * g + r] : 0.0f);
+      REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = start;
+    }
+    add_group<P>(acc, a.links, g, x, a.stride, AllPatterns{});
+    if (a.extra.entry) add_group<P>(acc, a.extra, g, x, a.stride, AllPatterns{});
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
+      if (r >= rows) break;
+      const int64_t at = (4 * int64_t(g) + r) * a.stride + first * W;
+      REWIRL_UNROLL for (int p = 0; p < P; ++p) {
+        vec out = acc[r][p];
+        if (a.relu) out = relu(out);
+        if (a.gate) out = keep(load(a.gate + at + p * W) > vec{}, out);
+        store(a.y + at + p * W, out);
       }
-      REWIRL_UNROLL for (int r = 0; r < R; ++r)
-        REWIRL_UNROLL for (int p = 0; p < P; ++p) {
-          vec total = acc[0][r][p];
-          REWIRL_UNROLL for (int u = 1; u < U; ++u) total += acc[u][r][p];
-          store(y + (row * B + part + r) * a.stride + p * W, a.relu ? relu(total) : total);
-        }
     }
   }
 }
 
-template <int B>
-void forward_block(const Forward& a, int row_begin, int row_end) {
-  for_panels<Tile<B>::P>(a.batch, [&](auto p, int first) {
-    forward_panel<B, decltype(p)::value>(a, first, row_begin, row_end);
+template <int P>
+REWIRL_INLINE void forward_width(const Forward& a, int first, int width, int begin, int end) {
+  if (width == P) return forward_panel<P>(a, first, begin, end);
+  if constexpr (P > 1) forward_width<P - 1>(a, first, width, begin, end);
+}
+
+void forward(const Forward& a, int begin, int end) {
+  for_panels<kPanel>(a.batch, [&](int first, int width) { forward_width<kPanel>(a, first, width, begin, end); });
+}
+
+// ------------------------------------------------------ weight gradients
+
+template <int N>
+REWIRL_INLINE void put(float* dw, vec4 s, bool add) {
+  if constexpr (N == 4) {
+    store4(dw, add ? load4(dw) + s : s);
+  } else {
+    REWIRL_UNROLL for (int i = 0; i < N; ++i) dw[i] = add ? dw[i] + s[i] : s[i];
+  }
+}
+
+// The gradients of E entries of one pattern, at most twelve sums over `vectors` of batch: each load of x serves all rows of
+// the pattern, each load of dy all entries. Where there are few sums each is kept as two, or they would wait for each other.
+template <int M, int E>
+REWIRL_INLINE void entry_gradients(const float* dy, const uint16_t* other, float* dw, const float* x, int64_t stride,
+                                   int vectors, bool add) {
+  constexpr int c = popcount(M), N = E * c, parts = N <= 6 ? 2 : 1;
+  vec s[parts][12] = {};
+  const float* columns[E];
+  REWIRL_UNROLL for (int e = 0; e < E; ++e) columns[e] = x + other[e] * stride;
+  const auto add_vector = [&](vec* sums, int p) __attribute__((always_inline)) {
+    vec d[4];
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r)
+      if (M >> r & 1) d[r] = load(dy + r * stride + p * W);
+    REWIRL_UNROLL for (int e = 0; e < E; ++e) {
+      const vec xs = load(columns[e] + p * W);
+      int k = e * c;
+      REWIRL_UNROLL for (int r = 0; r < 4; ++r)
+        if (M >> r & 1) sums[k++] += d[r] * xs;
+    }
+  };
+  int p = 0;
+  for (; p + parts <= vectors; p += parts)
+    REWIRL_UNROLL for (int i = 0; i < parts; ++i) add_vector(s[i], p + i);
+  for (; p < vectors; ++p) add_vector(s[0], p);
+  if constexpr (parts == 2)
+    REWIRL_UNROLL for (int k = 0; k < N; ++k) s[0][k] += s[1][k];
+  REWIRL_UNROLL for (int k = 0; k + 4 <= N; k += 4)
+    put<4>(dw + k, sum4(s[0][k], s[0][k + 1], s[0][k + 2], s[0][k + 3]), add);
+  if constexpr (N % 4 > 0) {
+    constexpr int k = N / 4 * 4;
+    put<N % 4>(dw + k, sum4(s[0][k], s[0][k + 1], s[0][k + 2], s[0][k + 3]), add);
+  }
+}
+
+// As many entries at once as fill twelve sums, then fewer.
+constexpr int most_entries(int rows) { return 12 / rows; }
+constexpr int fewer_entries(int entries) { return entries > 4 ? entries / 3 : 1; }
+
+template <int M, int E>
+REWIRL_INLINE void pattern_gradients(const float* dy, const uint16_t*& other, float*& dw, const uint16_t* end,
+                                     const float* x, int64_t stride, int vectors, bool add) {
+  constexpr int c = popcount(M);
+  for (; other + E <= end; other += E, dw += E * c) entry_gradients<M, E>(dy, other, dw, x, stride, vectors, add);
+  if constexpr (E > 1) pattern_gradients<M, fewer_entries(E)>(dy, other, dw, end, x, stride, vectors, add);
+}
+
+template <size_t... I>
+REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, int vectors, std::index_sequence<I...>) {
+  const uint16_t* other = a.links.other + a.links.entry[g];
+  const uint16_t* count = a.links.count + 15 * int64_t(g);
+  float* dw = a.dw + a.links.weight[g];
+  const float* x = a.x + first * W;
+  const float* dy = a.dy + 4 * int64_t(g) * a.stride + first * W;
+  const int64_t stride = a.stride;
+  // Panels of batch after the first add to the sums.
+  (pattern_gradients<kPatterns[I], most_entries(popcount(kPatterns[I]))>(dy, other, dw, other + count[I], x, stride,
+                                                                         vectors, first > 0),
+   ...);
+}
+
+// Vectors of batch per panel: long, since every panel of every link ends in a sum over lanes (the whole of a usual batch was
+// fastest at all sparsities).
+constexpr int kGradientPanel = 64;
+
+void weight_gradients(const WeightGradients& a, int begin, int end) {
+  for_panels<kGradientPanel>(a.batch, [&](int first, int vectors) {
+    for (int g = begin; g < end; ++g) group_gradients(a, g, first, vectors, AllPatterns{});
   });
 }
 
-// --------------------------------------------------------------- backward
-
-// One input at a time over its links: the gradient of the input and those of the weights share each load of dy.
-template <int B, int P, bool DX, bool DW>
-inline void back_rows(const float* dy, int64_t stride, const float* w, const vec (&x)[P], vec (&dx)[P], vec& s, int r) {
-  const vec ws = splat(DX ? w[r] : 0.0f);
-  REWIRL_UNROLL for (int p = 0; p < P; ++p) {
-    const vec d = load(dy + r * stride + p * W);
-    if constexpr (DX) dx[p] += ws * d;
-    if constexpr (DW) s = p == 0 ? x[p] * d : s + x[p] * d;
-  }
-}
-
-inline void put4(float* dw, vec4 s, bool add) { store4(dw, add ? load4(dw) + s : s); }
-
-template <int B, int P, bool DX, bool DW>
-void backward_panel(const Backward& a, int first, int input_begin, int input_end) {
-  const float* dy = a.dy + first * W;
-  const bool add = first > 0;  // panels after the first add to the weights' gradients
-  constexpr int G = B < 4 ? 4 / B : 1;  // links per group of four (or eight) sums
-  for (int j = input_begin; j < input_end; ++j) {
-    vec x[P], dx[P];
-    REWIRL_UNROLL for (int p = 0; p < P; ++p) {
-      x[p] = load(a.x + j * a.stride + (first + p) * W);
-      dx[p] = vec{};
-    }
-    uint32_t k = a.start[j];
-    const uint32_t end = a.start[j + 1];
-    for (; k + G <= end; k += G) {
-      const float* w = a.weight + int64_t(k) * B;
-      REWIRL_UNROLL for (int q = 0; q < G * B; q += 4) {
-        vec s[4];
-        REWIRL_UNROLL for (int i = 0; i < 4; ++i) {
-          const int g = (q + i) / B, r = (q + i) % B;
-          back_rows<B, P, DX, DW>(dy + int64_t(a.row[k + g]) * B * a.stride, a.stride, w + g * B, x, dx, s[i], r);
-        }
-        if constexpr (DW) put4(a.dw + int64_t(k) * B + q, sum4(s[0], s[1], s[2], s[3]), add);
-      }
-    }
-    for (; k < end; ++k) {
-      REWIRL_UNROLL for (int r = 0; r < B; ++r) {
-        vec s;
-        back_rows<B, P, DX, DW>(dy + int64_t(a.row[k]) * B * a.stride, a.stride, a.weight + int64_t(k) * B, x, dx, s, r);
-        if constexpr (DW) {
-          float& out = a.dw[int64_t(k) * B + r];
-          out = add ? out + sum(s) : sum(s);
-        }
-      }
-    }
-    if constexpr (DX)
-      REWIRL_UNROLL for (int p = 0; p < P; ++p)
-        store(a.dx + j * a.stride + (first + p) * W, a.relu ? keep(x[p] > vec{}, dx[p]) : dx[p]);
-  }
-}
-
-template <int B>
-void backward_block(const Backward& a, int input_begin, int input_end) {
-  constexpr int P = REWIRL_REGISTERS < 32 ? BWD_P1 : 7;
-  for_panels<P>(a.batch, [&](auto p, int first) {
-    constexpr int Q = decltype(p)::value;
-    if (a.dx && a.dw) return backward_panel<B, Q, true, true>(a, first, input_begin, input_end);
-    if (a.dx) return backward_panel<B, Q, true, false>(a, first, input_begin, input_end);
-    if (a.dw) return backward_panel<B, Q, false, true>(a, first, input_begin, input_end);
-  });
-}
-
-void row_sums(const float* dy, int64_t stride, int batch, float* dbias, int begin, int end) {
+void row_sums(const float* dy, int64_t stride, int batch, float* dbias, int rows) {
   const int vectors = (batch + W - 1) / W;
-  for (int i = begin; i < end; ++i) {
+  for (int i = 0; i < rows; ++i) {
     vec s{};
     for (int p = 0; p < vectors; ++p) s += load(dy + i * stride + p * W);
     dbias[i] = sum(s);
@@ -177,25 +188,44 @@ void row_sums(const float* dy, int64_t stride, int batch, float* dbias, int begi
 
 // -------------------------------------------------------- one observation
 
-template <int B>
-void act_block(const Backward& a, int n_in, float* y) {
-  for (int j = 0; j < n_in; ++j) {
-    const float x = a.x[j];
-    if (x == 0.0f) continue;  // behind a ReLU about half of them
-    const float* w = a.weight + int64_t(a.start[j]) * B;
-    const uint16_t* end = a.row + a.start[j + 1];
-    for (const uint16_t* row = a.row + a.start[j]; row < end; ++row, w += B) {
-      float* out = y + *row * B;
-      if constexpr (B >= 4) {
-        REWIRL_UNROLL for (int r = 0; r < B; r += 4) store4(out + r, load4(out + r) + load4(w + r) * x);
-      } else {
-        REWIRL_UNROLL for (int r = 0; r < B; ++r) out[r] += w[r] * x;
-      }
-    }
+constexpr int rank(int pattern, int r) { return pattern >> r & 1 ? popcount(pattern & ((1 << r) - 1)) : 0; }
+
+// The four rows are the lanes of one small vector: an entry's weights are spread to their lanes by a fixed shuffle, other
+// lanes fill with whatever is there and are dropped once at the end.
+template <int M>
+REWIRL_INLINE vec4 act_entries(const uint16_t*& other, const float*& w, int n, const float* x) {
+  constexpr int c = popcount(M), U = 4;
+  vec4 acc[U] = {};
+  const uint16_t* const end = other + n;
+  const auto term = [](const float* weights, float value) {
+    const vec4 v = load4(weights);
+    return __builtin_shufflevector(v, v, rank(M, 0), rank(M, 1), rank(M, 2), rank(M, 3)) * value;
+  };
+  for (; other + U <= end; other += U, w += U * c)
+    REWIRL_UNROLL for (int u = 0; u < U; ++u) acc[u] += term(w + u * c, x[other[u]]);
+  for (; other < end; ++other, w += c) acc[0] += term(w, x[*other]);
+  const vec4 total = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+  return vec4{M & 1 ? total[0] : 0, M & 2 ? total[1] : 0, M & 4 ? total[2] : 0, M & 8 ? total[3] : 0};
+}
+
+template <size_t... I>
+REWIRL_INLINE vec4 act_group(const Groups& links, int g, const float* x, std::index_sequence<I...>) {
+  const uint16_t* other = links.other + links.entry[g];
+  const float* w = links.w + links.weight[g];
+  const uint16_t* count = links.count + 15 * int64_t(g);
+  vec4 total{};
+  ((total += count[I] ? act_entries<kPatterns[I]>(other, w, count[I], x) : vec4{}), ...);
+  return total;
+}
+
+void act(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
+  for (int g = 0; g < groups; ++g) {
+    const vec4 out = load4(bias + 4 * g) + act_group(links, g, x, AllPatterns{});
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r) y[4 * g + r] = relu && out[r] < 0 ? 0 : out[r];
   }
 }
 
-// ----------------------------------------------------- flat arrays
+// ----------------------------------------------------------- flat arrays
 
 void adam(const Adam& a, int64_t begin, int64_t end) {
   // Copies of the constants, or the compiler must fear that the stores below change them.
@@ -222,70 +252,42 @@ void polyak(float* __restrict target, const float* __restrict online, float tau,
 }
 
 template <int B>
-int64_t small_block(const float* weight, int64_t blocks, float limit, uint64_t* found, int64_t capacity,
-                    int64_t* n_found) {
-  constexpr int C = 32;  // blocks looked at together: few chunks hold a small one, so the branch is cheap
+int64_t small_blocks(const float* w, int64_t blocks, float limit, uint64_t* found, int64_t* n_found) {
+  constexpr int C = 32;  // blocks looked at together: most chunks hold nothing small
   int64_t zeros = 0, n = 0;
   float score[C];
   for (int64_t i = 0; i < blocks; i += C) {
     const int count = int(std::min<int64_t>(C, blocks - i));
     for (int c = 0; c < count; ++c) {
-      float s = 0;
-      for (int r = 0; r < B; ++r) s += std::fabs(weight[(i + c) * B + r]);
-      score[c] = s;
+      score[c] = 0;
+      for (int r = 0; r < B; ++r) score[c] += std::fabs(w[(i + c) * B + r]);
     }
     for (int c = count; c < C; ++c) score[c] = INFINITY;
     int below = 0;
     for (int c = 0; c < C; ++c) below += score[c] < limit;
-    if (below == 0) continue;
-    for (int c = 0; c < count; ++c) {
+    for (int c = 0; below > 0; ++c) {
       if (!(score[c] < limit)) continue;
-      if (score[c] == 0.0f) {
-        ++zeros;
-        continue;
-      }
+      --below;
       uint32_t bits;
       std::memcpy(&bits, &score[c], 4);  // magnitudes compare like their bits
-      if (n < capacity) found[n] = uint64_t(bits) << 32 | uint64_t(i + c);
-      ++n;
+      found[n] = uint64_t(bits) << 32 | uint64_t(i + c);
+      n += score[c] != 0.0f;
+      zeros += score[c] == 0.0f;
     }
   }
   *n_found = n;
   return blocks - zeros;
 }
 
-// ----------------------------------------------------- the table
-
-template <class F>
-inline void with_block(int block, const F& f) {
+int64_t small(const float* w, int64_t blocks, int block, float limit, uint64_t* found, int64_t* n_found) {
   switch (block) {
-    case 1: return f(std::integral_constant<int, 1>{});
-    case 2: return f(std::integral_constant<int, 2>{});
-    case 4: return f(std::integral_constant<int, 4>{});
-    default: return f(std::integral_constant<int, 8>{});
+    case 1: return small_blocks<1>(w, blocks, limit, found, n_found);
+    case 2: return small_blocks<2>(w, blocks, limit, found, n_found);
+    default: return small_blocks<4>(w, blocks, limit, found, n_found);
   }
 }
 
-void forward(const Forward& a, int begin, int end) {
-  with_block(a.block, [&](auto b) { forward_block<decltype(b)::value>(a, begin, end); });
-}
-
-void backward(const Backward& a, int begin, int end) {
-  with_block(a.block, [&](auto b) { backward_block<decltype(b)::value>(a, begin, end); });
-}
-
-void act(const Backward& a, int n_in, float* y) {
-  with_block(a.block, [&](auto b) { act_block<decltype(b)::value>(a, n_in, y); });
-}
-
-int64_t small(const float* weight, int64_t blocks, int block, float limit, uint64_t* found, int64_t capacity,
-              int64_t* n_found) {
-  int64_t nonzero = 0;
-  with_block(block, [&](auto b) { nonzero = small_block<decltype(b)::value>(weight, blocks, limit, found, capacity, n_found); });
-  return nonzero;
-}
-
-constexpr Kernels table{REWIRL_NAME, forward, backward, row_sums, act, adam, polyak, small};
+constexpr Kernels table{REWIRL_NAME, forward, weight_gradients, row_sums, act, adam, polyak, small};
 
 }  // namespace
 }  // namespace rewirl::REWIRL_NAMESPACE

@@ -2,44 +2,50 @@
 //
 // Activations are feature-major, x[feature][batch], each feature's row padded to a multiple of 16 floats and aligned to
 // 64 bytes, so every kernel is a loop over links with a fixed number of vector registers of batch.
-// Every kernel works on a range (of outputs, of inputs, of numbers) and never on a share of a sum: any split over
-// threads gives the same bits.
+// Every kernel works on a range (of groups, of numbers) and never on a share of a sum: any split over threads gives the
+// same bits.
 #pragma once
 #include <cstdint>
 
 namespace rewirl {
 
-// Links listed by output: block row r has the links start[r] .. start[r+1], in ascending input order.
-struct ByOutput {
-  const uint32_t* start;
-  const uint16_t* input;
-  const float* weight;  // block numbers for each link
+// Links in groups of four rows (outputs, or inputs for the way back). Within a group, a column (`other`) that has links to
+// some of the four rows is one entry, and entries are sorted by pattern: which of the four rows they touch. So the load of
+// a column's activations serves all its rows in the group, although the wiring is unstructured; a dense layer or one of
+// 4×1 blocks has only pattern 15 and runs like a register-tiled matrix product.
+struct Groups {
+  const uint32_t* entry;   // group g has the entries entry[g] .. entry[g+1]
+  const uint32_t* weight;  // and the weights weight[g] .. weight[g+1]
+  const uint16_t* count;   // 15 per group: how many entries have the pattern kPatterns[i]
+  const uint16_t* other;   // the column of each entry
+  const float* w;          // for each entry one weight per row of its pattern, in ascending rows
 };
 
+// Bit r stands for row r of the group. Neighbours in this order add to different rows where possible, so that their sums do
+// not wait for each other.
+constexpr int kPatterns[15] = {3, 12, 5, 10, 6, 9, 1, 2, 4, 8, 7, 14, 11, 13, 15};
+
 struct Forward {
-  ByOutput links;
-  ByOutput extra;  // further links of a target network; extra.start may be null
-  const float* bias;
+  Groups links;
+  Groups extra;       // further links of a target network; extra.entry may be null
+  const float* bias;  // may be null
+  const float* gate;  // may be null: the result is zeroed where gate is not positive (the way back through a ReLU)
   const float* x;
   float* y;
-  int64_t stride;  // floats from one feature to the next, in x and y
+  int64_t stride;     // floats from one feature to the next, in x, y and gate
   int batch;
-  int block;
+  int rows;           // outputs; the last group may have fewer than four
   bool relu;
 };
 
-struct Backward {
-  const uint32_t* start;  // links listed by input: input j has the links start[j] .. start[j+1]
-  const uint16_t* row;    // block row of each
-  const float* weight;
-  const float* x;   // the layer's input; also what a ReLU before this layer gave
+struct WeightGradients {
+  Groups links;
+  const float* x;
   const float* dy;
-  float* dx;        // may be null: not wanted
-  float* dw;        // may be null: not wanted
+  float* dw;  // in the order of links.w
   int64_t stride;
   int batch;
-  int block;
-  bool relu;        // dx goes back through the ReLU that made x
+  int rows;
 };
 
 struct Adam {
@@ -53,23 +59,22 @@ struct Adam {
 
 struct Kernels {
   const char* name;
-  void (*forward)(const Forward&, int row_begin, int row_end);
-  void (*backward)(const Backward&, int input_begin, int input_end);
+  // y = W x, and what Forward says of bias, gate and ReLU
+  void (*forward)(const Forward&, int group_begin, int group_end);
+  void (*weight_gradients)(const WeightGradients&, int group_begin, int group_end);
   // dbias[i] = sum over the batch of dy[i]
-  void (*row_sums)(const float* dy, int64_t stride, int batch, float* dbias, int begin, int end);
-  // y += W x for one observation, over links listed by input; inputs that are 0 are skipped
-  void (*act)(const Backward&, int n_in, float* y);
+  void (*row_sums)(const float* dy, int64_t stride, int batch, float* dbias, int rows);
+  // one observation: y = W x + bias; x, y and bias may be read and written up to a multiple of four
+  void (*act)(const Groups&, const float* bias, const float* x, float* y, int groups, bool relu);
   // [begin, end) in floats, multiples of 16
   void (*adam)(const Adam&, int64_t begin, int64_t end);
-  // target = tau * online + (1 - tau) * target; online may be null (a link that only the target has)
+  // target = tau * online + (1 - tau) * target; online may be null (links that only the target has)
   void (*polyak)(float* target, const float* online, float tau, int64_t n);
-  // How many blocks are not zero; their scores (sum of magnitudes) below limit go into found as (score, place) pairs,
-  // at most capacity of them, n_found says how many there were.
-  int64_t (*small)(const float* weight, int64_t blocks, int block, float limit, uint64_t* found, int64_t capacity,
-                   int64_t* n_found);
+  // How many blocks are not zero. Those that score (sum of magnitudes) below limit, but are not zero, go into found as
+  // score bits << 32 | index; n_found says how many.
+  int64_t (*small)(const float* w, int64_t blocks, int block, float limit, uint64_t* found, int64_t* n_found);
 };
 
-// Null where the compiler or machine does not have it.
 const Kernels* kernels_baseline();
 const Kernels* kernels_avx2();
 const Kernels* kernels_avx512();

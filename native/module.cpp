@@ -43,10 +43,11 @@ V view(float* data, int64_t n, nb::handle owner) {
   return V(data, 1, shape, owner);
 }
 
-nb::ndarray<nb::numpy, int64_t, nb::ndim<1>> copied(const std::vector<int64_t>& values) {
-  auto* data = new std::vector<int64_t>(values);
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> copied(const std::vector<T>& values) {
+  auto* data = new std::vector<T>(values);
   const size_t shape[1] = {data->size()};
-  nb::capsule owner(data, [](void* p) noexcept { delete static_cast<std::vector<int64_t>*>(p); });
+  nb::capsule owner(data, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return {data->data(), 1, shape, owner};
 }
 
@@ -61,7 +62,7 @@ void bind_network(nb::module_& m) {
            [](Network* self, const std::vector<std::tuple<int64_t, int64_t, int64_t, Ints>>& layers) {
              std::vector<Layer> made;
              for (const auto& [n_in, n_out, block, places] : layers)
-               made.emplace_back(n_in, n_out, block, places.data(), int64_t(places.size()));
+               made.emplace_back(checked_shape(n_in, n_out, block), places.data(), int64_t(places.size()));
              new (self) Network(std::move(made));
            })
       .def("forward", &Network::forward, "x"_a, Unlocked())
@@ -75,8 +76,8 @@ void bind_network(nb::module_& m) {
       .def(
           "act",
           [](Network& net, Floats x, nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu> y) {
-            expect_size(x.size(), net.layers().front().n_in, "an observation");
-            expect_size(y.size(), net.layers().back().n_out, "an output");
+            expect_size(x.size(), net.layers().front().shape.n_in, "an observation");
+            expect_size(y.size(), net.layers().back().shape.n_out, "an output");
             nb::gil_scoped_release unlocked;
             net.act(x.data(), y.data());
           },
@@ -96,7 +97,11 @@ void bind_network(nb::module_& m) {
           },
           nb::arg("values").noconvert())
       .def_rw("steps", &Network::steps)
-      .def("places", [](const Network& net, int64_t layer) { return copied(net.layer(layer).places()); }, "layer"_a)
+      .def("in_place_order", [](const Network& net, int64_t index) {
+        const Layer& layer = net.layer(index);
+        const InPlaceOrder order = in_place_order(layer.shape, layer.outputs);
+        return std::make_pair(copied(order.places), copied(std::vector<int64_t>(order.position.begin(), order.position.end())));
+      }, "layer"_a)
       .def("ranges",
            [](const Network& net, int64_t index) {
              const Layer& layer = net.layer(index);
@@ -128,27 +133,22 @@ void bind_target(nb::module_& m) {
       .def(nb::init<std::shared_ptr<Network>>(), "online"_a)
       .def("forward", &Target::forward, "x"_a, Unlocked())
       .def("update", &Target::update, "tau"_a, Unlocked())
-      .def("weight", [](nb::handle_t<Target> self, int64_t index) {
-        Target& target = nb::cast<Target&>(self);
-        const Layer& layer = target.online()->layer(index);
-        const auto& memory = target.layer(index).weight;
-        return view<View>(memory.get(), layer.blocks * layer.block, hold(memory));
+      .def("weights", [](const Target& target, int64_t index) {
+        const auto& memory = target.layer(index).weights;
+        return view<View>(memory.get(), target.online()->layer(index).links(), hold(memory));
       }, "layer"_a)
-      .def("bias", [](nb::handle_t<Target> self, int64_t index) {
-        Target& target = nb::cast<Target&>(self);
+      .def("bias", [](const Target& target, int64_t index) {
         const auto& memory = target.layer(index).bias;
-        return view<View>(memory.get(), target.online()->layer(index).n_out, hold(memory));
+        return view<View>(memory.get(), target.online()->layer(index).shape.n_out, hold(memory));
       }, "layer"_a)
-      .def("extra_weight", [](nb::handle_t<Target> self, int64_t index) {
-        Target& target = nb::cast<Target&>(self);
-        const TargetLayer& mine = target.layer(index);
-        return view<View>(mine.extra_weight.get(), int64_t(mine.extra.input.size()) * target.online()->layer(index).block,
-                          hold(mine.extra_weight));
+      .def("extra", [](const Target& target, int64_t layer) {
+        const auto [places, values] = target.extra(layer);
+        return std::make_pair(copied(places), copied(values));
       }, "layer"_a)
-      .def("extra_places", [](Target& target, int64_t layer) { return copied(target.extra_places(layer)); }, "layer"_a)
-      .def("set_extra", [](Target& target, int64_t layer, Ints places) {
-        target.set_extra(layer, places.data(), int64_t(places.size()));
-      }, "layer"_a, nb::arg("places").noconvert())
+      .def("set_extra", [](Target& target, int64_t layer, Ints places, Floats weights) {
+        expect_size(weights.size(), int64_t(places.size()) * target.online()->layer(layer).shape.block, "extra weights");
+        target.set_extra(layer, places.data(), int64_t(places.size()), weights.data());
+      }, "layer"_a, nb::arg("places").noconvert(), nb::arg("weights").noconvert())
       .def("alive", &Target::alive, "layer"_a)
       .def("bytes", &Target::bytes);
 }

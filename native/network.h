@@ -9,39 +9,29 @@
 
 #include "batch.h"
 #include "kernels.h"
+#include "wiring.h"
 
 namespace rewirl {
 
 class Target;
 
-// Who comes to whom, listed by output.
-struct Rows {
-  std::vector<uint32_t> start;
-  std::vector<uint16_t> input;
-};
-
-// A layer's links. A place is where a block of `block` links can be: place = input * (n_out / block) + block row. The
-// canonical order of links, and of their weights, gradients and moments, is that of ascending places: the order in which
-// backward meets them, so gradients need no permutation. Forward wants the links by output, and gets a copy of the weights in
-// that order, made anew (`sync`) whenever weights change.
+// A layer's links by outputs, whose order is that of the weights, gradients and moments in the network's flat arrays; and the
+// same links by inputs with a copy of the weights in that order, which the gradient of the layer's input needs.
 struct Layer {
-  Layer(int64_t n_in, int64_t n_out, int64_t block, const int64_t* places, int64_t n_places);
+  Layer(const Shape& shape, const int64_t* places, int64_t n_places);
 
-  int n_in, n_out, block;
-  int64_t blocks = 0;                  // links / block
-  int64_t weight_at = 0, bias_at = 0;  // where this layer begins in the network's flat arrays
-  std::vector<uint32_t> start;         // by input
-  std::vector<uint16_t> row;
-  Rows rows;                           // by output
-  std::shared_ptr<float> by_output;    // the weights in the order of `rows`
-
-  int block_rows() const { return n_out / block; }
-  // Sets the links; throws std::invalid_argument unless places are ascending, unique and in range.
   void wire(const int64_t* places, int64_t n_places);
-  std::vector<int64_t> places() const;
-  void sync(const float* flat_weights);
-  ByOutput forward_links(const float* weights) const { return {rows.start.data(), rows.input.data(), weights}; }
-  int64_t index_bytes() const;
+  // Copies the weights to where the way back finds them; due whenever weights changed.
+  void sync(const float* weights);
+  int64_t links() const { return outputs.links(); }
+  int64_t blocks() const { return links() / shape.block; }
+  int64_t index_bytes() const { return outputs.bytes() + inputs.bytes() + int64_t(position.size()) * 4; }
+
+  Shape shape;
+  GroupedLinks outputs, inputs;
+  std::vector<uint32_t> position;       // of each link by inputs: where it stands by outputs
+  std::shared_ptr<float> back_weights;  // the weights by inputs
+  int64_t weight_at = 0, bias_at = 0;   // where this layer begins in the flat arrays
 };
 
 struct AdamOptions {
@@ -55,7 +45,7 @@ class Network {
   // The output for a batch; keeps what backward needs. The result lives in the network and is overwritten by the next call.
   Batch forward(const Batch& x);
   // Gradients of the loss whose gradient with respect to the last output is dy: of the weights into gradients(), and of the
-  // input features begin .. end as the result (none when begin == end).
+  // input features begin .. end as the result (an empty batch when begin == end).
   Batch backward(const Batch& dy, bool weights, int64_t begin, int64_t end);
   void step(const AdamOptions& options);
   // One observation, n_in floats, to n_out floats.
@@ -91,14 +81,14 @@ class Network {
 
   Batch input_;
   std::vector<Batch> out_;    // each layer's output
-  std::vector<Batch> delta_;  // the loss's gradient there
+  std::vector<Batch> delta_;  // the loss's gradient there, but for the last
   Batch input_delta_;
   bool ready_ = false;        // forward was called and weights have not changed since
   bool has_delta_ = false;
-  std::vector<float> act_a_, act_b_;
+  std::shared_ptr<float> act_[2];
 };
 
-// Runs the layers of a network or of its target over a batch.
-void run_forward(const Forward& args, const Layer& layer);
+// Runs one layer over a batch, on all threads.
+void run_forward(const Forward& args, int64_t links, int groups);
 
 }  // namespace rewirl

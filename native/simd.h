@@ -31,6 +31,7 @@ typedef int32_t ivec __attribute__((vector_size(4 * W), may_alias));
 inline vec splat(float s) { return s - vec{}; }
 inline vec load(const float* p) { return *reinterpret_cast<const vec*>(p); }
 inline void store(float* p, vec v) { *reinterpret_cast<vec*>(p) = v; }
+inline vec4 splat4(float s) { return s - vec4{}; }
 inline vec4 load4(const float* p) { return *reinterpret_cast<const vec4u*>(p); }
 inline void store4(float* p, vec4 v) { *reinterpret_cast<vec4u*>(p) = v; }
 

@@ -14,13 +14,11 @@ Target::Target(std::shared_ptr<Network> online) : online_(std::move(online)) {
   std::lock_guard<std::mutex> lock(online_->mutex_);
   for (const Layer& layer : online_->layers()) {
     TargetLayer mine;
-    const int64_t n = layer.blocks * layer.block;
-    mine.weight = aligned_floats(n);
-    std::copy_n(layer.by_output.get(), n, mine.weight.get());
-    mine.bias = aligned_floats(layer.n_out);
-    std::copy_n(online_->w_.get() + layer.bias_at, layer.n_out, mine.bias.get());
-    mine.extra.start.assign(layer.block_rows() + 1, 0);
-    mine.extra_weight = aligned_floats(0);
+    mine.weights = aligned_floats(layer.links());
+    std::copy_n(online_->w_.get() + layer.weight_at, layer.links(), mine.weights.get());
+    mine.bias = aligned_floats(layer.shape.n_out);
+    std::copy_n(online_->w_.get() + layer.bias_at, layer.shape.n_out, mine.bias.get());
+    mine.extra_weights = aligned_floats(0);
     layers_.push_back(std::move(mine));
   }
   out_.resize(layers_.size());
@@ -33,7 +31,7 @@ Target::~Target() {
   all.erase(std::remove(all.begin(), all.end(), this), all.end());
 }
 
-TargetLayer& Target::layer(int64_t index) {
+const TargetLayer& Target::layer(int64_t index) const {
   online_->layer(index);
   return layers_[index];
 }
@@ -42,19 +40,26 @@ Batch Target::forward(const Batch& x) {
   std::lock_guard<std::mutex> lock(online_->mutex_);
   Section section;
   const auto& layers = online_->layers();
-  if (x.features() != layers[0].n_in)
-    throw std::invalid_argument("the network takes " + std::to_string(layers[0].n_in) + " features, the batch has " +
+  if (x.features() != layers[0].shape.n_in)
+    throw std::invalid_argument("the network takes " + std::to_string(layers[0].shape.n_in) + " features, the batch has " +
                                 std::to_string(x.features()));
   if (out_[0].size() != x.size())
-    for (size_t l = 0; l < layers.size(); ++l) out_[l] = Batch(layers[l].n_out, x.size());
+    for (size_t l = 0; l < layers.size(); ++l) out_[l] = Batch(layers[l].shape.n_out, x.size());
   for (size_t l = 0; l < layers.size(); ++l) {
     const Layer& layer = layers[l];
     const TargetLayer& mine = layers_[l];
     const Batch& in = l == 0 ? x : out_[l - 1];
-    Forward args{layer.forward_links(mine.weight.get()), {}, mine.bias.get(), in.data(), out_[l].data(), in.stride(),
-                 int(in.size()), layer.block, l + 1 < layers.size()};
-    if (!mine.extra.input.empty()) args.extra = {mine.extra.start.data(), mine.extra.input.data(), mine.extra_weight.get()};
-    run_forward(args, layer);
+    Forward args{};
+    args.links = layer.outputs.view(mine.weights.get());
+    if (mine.extra.links() > 0) args.extra = mine.extra.view(mine.extra_weights.get());
+    args.bias = mine.bias.get();
+    args.x = in.data();
+    args.y = out_[l].data();
+    args.stride = in.stride();
+    args.batch = int(in.size());
+    args.rows = layer.shape.n_out;
+    args.relu = l + 1 < layers.size();
+    run_forward(args, layer.links() + mine.extra.links(), layer.outputs.groups());
   }
   return out_.back();
 }
@@ -67,39 +72,36 @@ void Target::update(float tau) {
   for (size_t l = 0; l < layers.size(); ++l) {
     const Layer& layer = layers[l];
     TargetLayer& mine = layers_[l];
-    const int64_t n = layer.blocks * layer.block;
-    parallel(padded(n), kPad, n * 8, [&](int64_t begin, int64_t end) {
-      kernels().polyak(mine.weight.get() + begin, layer.by_output.get() + begin, tau, end - begin);
-    });
-    kernels().polyak(mine.extra_weight.get(), nullptr, tau, int64_t(mine.extra.input.size()) * layer.block);
-    kernels().polyak(mine.bias.get(), online_->w_.get() + layer.bias_at, tau, layer.n_out);
-    // With no extra links there are never more than k.
-    if (!mine.extra.input.empty()) prune(mine, layer);
+    kernels().polyak(mine.weights.get(), online_->w_.get() + layer.weight_at, tau, layer.links());
+    kernels().polyak(mine.extra_weights.get(), nullptr, tau, mine.extra.links());
+    kernels().polyak(mine.bias.get(), online_->w_.get() + layer.bias_at, tau, layer.shape.n_out);
+    if (mine.extra.links() > 0) prune(mine, layer);  // without extra links there are never more than k
   }
 }
 
 // All but the k largest go to zero; of equal ones the first in the layer's order go. Only the few smallest magnitudes are
 // ever looked at one by one: those below a limit remembered from the last time, raised until there are enough.
 void Target::prune(TargetLayer& mine, const Layer& layer) {
-  const int64_t k = layer.blocks, extra = int64_t(mine.extra.input.size());
+  const int block = layer.shape.block;
+  const int64_t k = layer.blocks(), extra = mine.extra.links() / block;
+  if (int64_t(found_.size()) < k + extra + 1) found_.resize(k + extra + 1);
   int64_t excess = 0, n = 0;
   for (;;) {
     int64_t n_main = 0, n_extra = 0;
-    if (int64_t(found_.size()) < k + extra) found_.resize(k + extra);
-    int64_t alive = kernels().small(mine.weight.get(), k, layer.block, mine.limit, found_.data(), k, &n_main);
-    alive += kernels().small(mine.extra_weight.get(), extra, layer.block, mine.limit, found_.data() + n_main, extra, &n_extra);
+    int64_t alive = kernels().small(mine.weights.get(), k, block, mine.limit, found_.data(), &n_main);
+    alive += kernels().small(mine.extra_weights.get(), extra, block, mine.limit, found_.data() + n_main, &n_extra);
     for (int64_t i = n_main; i < n_main + n_extra; ++i) found_[i] += uint64_t(k);
     n = n_main + n_extra;
     excess = alive - k;
     if (excess <= n || std::isinf(mine.limit)) break;
     mine.limit *= 2;
   }
+  excess = std::min(excess, n);  // NaN weights are never below a limit
   if (excess <= 0) return;
   std::nth_element(found_.begin(), found_.begin() + (excess - 1), found_.begin() + n);
   for (int64_t i = 0; i < excess; ++i) {
     const int64_t at = int64_t(found_[i] & 0xffffffffu);
-    float* w = at < k ? mine.weight.get() + at * layer.block : mine.extra_weight.get() + (at - k) * layer.block;
-    std::fill_n(w, layer.block, 0.0f);
+    std::fill_n(at < k ? mine.weights.get() + at * block : mine.extra_weights.get() + (at - k) * block, block, 0.0f);
   }
   const uint32_t bits = uint32_t(found_[excess - 1] >> 32);
   float largest;
@@ -107,81 +109,87 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
   mine.limit = std::max(1.2f * largest, 1e-30f);
 }
 
-void Target::rewired(int64_t index, const Rows& old_rows) {
+void Target::rewired(int64_t index, const InPlaceOrder& before, const InPlaceOrder& after) {
   const Layer& layer = online_->layers()[index];
   TargetLayer& mine = layers_[index];
-  const int b = layer.block;
-  const auto weight = aligned_floats(layer.blocks * b);
-  Rows extra;
-  extra.start.push_back(0);
-  std::vector<float> extra_weight;
-  const auto alive = [b](const float* w) { return std::any_of(w, w + b, [](float v) { return v != 0.0f; }); };
-  for (int r = 0; r < layer.block_rows(); ++r) {
-    // Three ascending lists of inputs: what was online, what was extra, what is online now.
-    uint32_t a = old_rows.start[r], e = mine.extra.start[r], now = layer.rows.start[r];
-    const uint32_t a_end = old_rows.start[r + 1], e_end = mine.extra.start[r + 1], now_end = layer.rows.start[r + 1];
-    while (a < a_end || e < e_end) {
-      const bool from_extra = a == a_end || (e < e_end && mine.extra.input[e] < old_rows.input[a]);
-      const uint16_t input = from_extra ? mine.extra.input[e] : old_rows.input[a];
-      const float* w = from_extra ? mine.extra_weight.get() + int64_t(e++) * b : mine.weight.get() + int64_t(a++) * b;
-      while (now < now_end && layer.rows.input[now] < input) ++now;
-      if (now < now_end && layer.rows.input[now] == input) {
-        std::copy_n(w, b, weight.get() + int64_t(now) * b);
-      } else if (alive(w)) {
-        extra.input.push_back(input);
-        extra_weight.insert(extra_weight.end(), w, w + b);
-      }
+  const int b = layer.shape.block;
+  // Everything that is not zero, in ascending places.
+  const auto [extra_places, extra_values] = extra(index);
+  std::vector<int64_t> places;
+  std::vector<float> values;
+  size_t e = 0;
+  const auto add = [&](int64_t place, auto value_at) {
+    bool alive = false;
+    for (int i = 0; i < b; ++i) alive |= value_at(i) != 0.0f;
+    if (!alive) return;
+    places.push_back(place);
+    for (int i = 0; i < b; ++i) values.push_back(value_at(i));
+  };
+  const auto add_extra_below = [&](int64_t limit) {
+    for (; e < extra_places.size() && extra_places[e] < limit; ++e)
+      add(extra_places[e], [&](int i) { return extra_values[e * b + i]; });
+  };
+  for (size_t k = 0; k < before.places.size(); ++k) {
+    add_extra_below(before.places[k]);
+    add(before.places[k], [&](int i) { return mine.weights.get()[before.position[k * b + i]]; });
+  }
+  add_extra_below(layer.shape.n_places());
+  // What the online layer has now goes to its links, the rest is extra.
+  std::fill_n(mine.weights.get(), layer.links(), 0.0f);
+  std::vector<int64_t> rest;
+  std::vector<float> rest_values;
+  size_t now = 0;
+  for (size_t k = 0; k < places.size(); ++k) {
+    while (now < after.places.size() && after.places[now] < places[k]) ++now;
+    if (now < after.places.size() && after.places[now] == places[k]) {
+      for (int i = 0; i < b; ++i) mine.weights.get()[after.position[now * b + i]] = values[k * b + i];
+    } else {
+      rest.push_back(places[k]);
+      rest_values.insert(rest_values.end(), values.begin() + k * b, values.begin() + (k + 1) * b);
     }
-    extra.start.push_back(uint32_t(extra.input.size()));
   }
-  mine.weight = weight;
-  extra.input.shrink_to_fit();
-  mine.extra = std::move(extra);
-  mine.extra_weight = aligned_floats(int64_t(extra_weight.size()));
-  std::copy(extra_weight.begin(), extra_weight.end(), mine.extra_weight.get());
+  put_extra(mine, layer.shape, rest.data(), int64_t(rest.size()), rest_values.data());
 }
 
-void Target::set_extra(int64_t index, const int64_t* places, int64_t n_places) {
+void Target::put_extra(TargetLayer& mine, const Shape& shape, const int64_t* places, int64_t n, const float* values) {
+  mine.extra = n > 0 ? by_outputs(shape, places, n) : GroupedLinks();
+  mine.extra_weights = aligned_floats(n * shape.block);
+  if (n == 0) return;
+  const InPlaceOrder order = in_place_order(shape, mine.extra);
+  for (size_t k = 0; k < order.position.size(); ++k) mine.extra_weights.get()[order.position[k]] = values[k];
+}
+
+std::pair<std::vector<int64_t>, std::vector<float>> Target::extra(int64_t index) const {
+  const TargetLayer& mine = layer(index);
+  if (mine.extra.links() == 0) return {};
+  const InPlaceOrder order = in_place_order(online_->layer(index).shape, mine.extra);
+  std::vector<float> values(order.position.size());
+  for (size_t k = 0; k < values.size(); ++k) values[k] = mine.extra_weights.get()[order.position[k]];
+  return {order.places, values};
+}
+
+void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const float* values) {
   std::lock_guard<std::mutex> lock(online_->mutex_);
-  const Layer& layer = online_->layer(index);
-  const int64_t limit = int64_t(layer.block_rows()) * layer.n_in;
-  Rows extra;
-  extra.start.assign(layer.block_rows() + 1, 0);
-  for (int64_t k = 0; k < n_places; ++k) {
-    if (places[k] < 0 || places[k] >= limit || (k > 0 && places[k] <= places[k - 1]))
-      throw std::invalid_argument("extra links of a target must be ascending, unique and from 0 to " +
-                                  std::to_string(limit - 1) + "; link " + std::to_string(k) + " is not");
-    const int64_t r = places[k] / layer.n_in;
-    const uint16_t input = uint16_t(places[k] % layer.n_in);
-    const auto* first = layer.rows.input.data() + layer.rows.start[r];
-    const auto* last = layer.rows.input.data() + layer.rows.start[r + 1];
-    if (std::binary_search(first, last, input))
+  const Layer& online = online_->layer(index);
+  if (n > 0) check_places(online.shape, places, n);
+  const std::vector<int64_t> taken = in_place_order(online.shape, online.outputs).places;
+  for (int64_t k = 0; k < n; ++k)
+    if (std::binary_search(taken.begin(), taken.end(), places[k]))
       throw std::invalid_argument("extra link " + std::to_string(k) + " of a target is also a link of its network");
-    ++extra.start[r + 1];
-    extra.input.push_back(input);
-  }
-  for (size_t r = 1; r < extra.start.size(); ++r) extra.start[r] += extra.start[r - 1];
-  layers_[index].extra = std::move(extra);
-  layers_[index].extra_weight = aligned_floats(n_places * layer.block);
+  put_extra(layers_[index], online.shape, places, n, values);
 }
 
-std::vector<int64_t> Target::extra_places(int64_t index) {
-  const Rows& extra = layer(index).extra;
-  std::vector<int64_t> out;
-  for (size_t r = 0; r + 1 < extra.start.size(); ++r)
-    for (uint32_t k = extra.start[r]; k < extra.start[r + 1]; ++k)
-      out.push_back(int64_t(r) * online_->layer(index).n_in + extra.input[k]);
-  return out;
-}
-
-std::pair<int64_t, int64_t> Target::alive(int64_t index) {
+std::pair<int64_t, int64_t> Target::alive(int64_t index) const {
   std::lock_guard<std::mutex> lock(online_->mutex_);
   const TargetLayer& mine = layer(index);
   const Layer& online = online_->layer(index);
-  int64_t unused;
-  return {kernels().small(mine.weight.get(), online.blocks, online.block, 1e-30f, nullptr, 0, &unused) * online.block,
-          kernels().small(mine.extra_weight.get(), int64_t(mine.extra.input.size()), online.block, 1e-30f, nullptr, 0, &unused) *
-              online.block};
+  const int block = online.shape.block;
+  const auto count = [block](const float* w, int64_t links) {
+    int64_t n = 0;
+    for (int64_t k = 0; k < links; k += block) n += std::any_of(w + k, w + k + block, [](float v) { return v != 0.0f; });
+    return n * block;
+  };
+  return {count(mine.weights.get(), online.links()), count(mine.extra_weights.get(), mine.extra.links())};
 }
 
 std::map<std::string, int64_t> Target::bytes() const {
@@ -189,9 +197,8 @@ std::map<std::string, int64_t> Target::bytes() const {
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& online = online_->layers()[l];
     const TargetLayer& mine = layers_[l];
-    const int64_t extra = int64_t(mine.extra.input.size());
-    out["weights"] += (online.blocks * online.block + online.n_out + extra * online.block) * 4;
-    out["links"] += int64_t(mine.extra.start.size()) * 4 + extra * 2;
+    out["target weights"] += (online.links() + online.shape.n_out + mine.extra.links()) * 4;
+    out["target links"] += mine.extra.bytes();
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "network.h"
@@ -10,14 +11,13 @@
 namespace rewirl {
 
 // A target layer can be non-zero where the online layer has links, and where it kept links that the online layer dropped.
-// The first share the online layer's index arrays; only the second, the extra ones, have indices of their own. Pruned
-// entries hold 0.
+// The first share the online layer's index arrays and order; only the second, the extra ones, have indices of their own.
+// Pruned entries hold 0.
 struct TargetLayer {
-  std::shared_ptr<float> weight;  // in the order of the online layer's rows
-  std::shared_ptr<float> bias;
-  Rows extra;
-  std::shared_ptr<float> extra_weight;
-  float limit = 1e-3f;            // magnitudes below this are looked at when pruning: only a guess, never in the result
+  std::shared_ptr<float> weights, bias;
+  GroupedLinks extra;
+  std::shared_ptr<float> extra_weights;
+  float limit = 1e-3f;  // magnitudes below this are looked at when pruning: only a guess, never in the result
 };
 
 class Target {
@@ -28,20 +28,21 @@ class Target {
 
   Batch forward(const Batch& x);
   void update(float tau);
-  // The online layer has new links; old_rows are those before.
-  void rewired(int64_t layer, const Rows& old_rows);
+  // The online layer, whose lock is held, has new links.
+  void rewired(int64_t layer, const InPlaceOrder& before, const InPlaceOrder& after);
 
   const std::shared_ptr<Network>& online() const { return online_; }
-  TargetLayer& layer(int64_t index);
-  // Sets the extra links of a layer: output_block * n_in + input, ascending; their weights are zero.
-  void set_extra(int64_t layer, const int64_t* places, int64_t n_places);
-  std::vector<int64_t> extra_places(int64_t layer);
-  // Links that are not zero: with a place in the online network, and those without.
-  std::pair<int64_t, int64_t> alive(int64_t layer);
+  const TargetLayer& layer(int64_t index) const;
+  // The extra links of a layer: ascending places and, in the same order, their weights.
+  std::pair<std::vector<int64_t>, std::vector<float>> extra(int64_t layer) const;
+  void set_extra(int64_t layer, const int64_t* places, int64_t n_places, const float* weights);
+  // How many links are not zero: of those that the online network has too, and of the others.
+  std::pair<int64_t, int64_t> alive(int64_t layer) const;
   std::map<std::string, int64_t> bytes() const;
 
  private:
   void prune(TargetLayer& mine, const Layer& layer);
+  static void put_extra(TargetLayer& mine, const Shape& shape, const int64_t* places, int64_t n, const float* values);
 
   std::shared_ptr<Network> online_;
   std::vector<TargetLayer> layers_;

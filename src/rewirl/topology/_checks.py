@@ -5,6 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.floating[Any]]
 
 BLOCKS = (1, 2, 4, 8)
 """Numbers of output rows that may share one input as a block: what the core has kernels for."""
@@ -54,3 +60,29 @@ def listed(name: str, values: object, example: str) -> list[object]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a sequence of numbers such as {example}, not {values!r}")
     return list(values)
+
+
+def integer_array(name: str, values: object) -> NDArray[np.integer[Any]]:
+    """`values` as what it must be already: an array of integers in one dimension."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be an array of integers, not {kind_of(values)}")
+    if values.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, not the shape {values.shape}")
+    return values
+
+
+def float_array(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
+    """`values` as what it must be already: an array of floats in one of `shapes`, none of them NaN."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        raise TypeError(f"{name} must be an array of floats, not {kind_of(values)}")
+    if values.shape not in shapes:
+        right = " or ".join(map(str, shapes))
+        raise ValueError(f"{name} must have the shape {right}, not {values.shape}")
+    if np.isnan(values).any():
+        raise ValueError(f"{name}{np.argwhere(np.isnan(values))[0].tolist()} is NaN: it must be a number")
+    return values
+
+
+def kind_of(value: object) -> str:
+    """What a person would call it."""
+    return f"one of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"

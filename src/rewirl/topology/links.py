@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.topology._checks import BLOCKS, block_size, layer_width
+from rewirl.topology._checks import BLOCKS, block_size, integer_array, kind_of, layer_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +141,12 @@ class Links:
         """
         n_in, n_out = layer_width("n_in", n_in), layer_width("n_out", n_out)
         block = block_size(block, [n_out])
-        starts = _integers("indptr", indptr)
-        _check_indptr(starts, n_out, len(_integers("columns", columns)))
+        starts = integer_array("indptr", indptr).astype(np.int64)
+        columns = integer_array("columns", columns)
+        _check_indptr(starts, n_out, len(columns))
         rows = np.repeat(np.arange(n_out), np.diff(starts))
         _check_columns(columns, rows, n_in)
-        singles = np.sort(columns.astype(np.int64) * n_out + rows)
+        singles = columns.astype(np.int64) * n_out + rows
         places, shared = np.unique(singles // block, return_counts=True)
         if (shared != block).any():
             at = int(np.argmax(shared != block))
@@ -160,8 +161,7 @@ class Links:
 def _checked(places: object, n_places: int) -> NDArray[np.int64]:
     """`places` as a read-only array of its own, or a refusal."""
     if not isinstance(places, np.ndarray) or places.dtype != np.int64:
-        kind = f"{places.dtype} array" if isinstance(places, np.ndarray) else type(places).__name__
-        raise TypeError(f"places must be an int64 array, not a {kind}")
+        raise TypeError(f"places must be an array of int64, not {kind_of(places)}")
     if places.ndim != 1:
         raise ValueError(f"places must have one dimension, not the shape {places.shape}")
     rising = places[1:] > places[:-1]
@@ -184,15 +184,6 @@ def _is_ours(places: NDArray[np.int64]) -> bool:
 def _owned(places: NDArray[np.int64]) -> NDArray[np.int64]:
     places.flags.writeable = False
     return places
-
-
-def _integers(name: str, values: object) -> NDArray[np.int64]:
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
-        kind = f"{values.dtype} array" if isinstance(values, np.ndarray) else type(values).__name__
-        raise TypeError(f"{name} must be an array of integers, not a {kind}")
-    if values.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, not the shape {values.shape}")
-    return values.astype(np.int64)
 
 
 def _check_indptr(starts: NDArray[np.int64], n_out: int, n_columns: int) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.topology._checks import finite_number, whole_number
+from rewirl.topology._checks import Floats, finite_number, float_array, whole_number
 from rewirl.topology.links import Links, _owned
 
-Floats: TypeAlias = NDArray[np.floating[Any]]
 Indices: TypeAlias = NDArray[np.int64]
 
 
@@ -79,8 +78,8 @@ class Static(Rule):
 class DropAndGrow(Rule):
     """Drops c = round(η blocks) and grows as many, never touching the number of links.
 
-    A new rule overrides `choose_drops`, `choose_growth` or both. As they stand: the smallest magnitudes go, and
-    new links come uniformly at random. `round` is Python's (halves to even).
+    A new rule overrides `choose_drops`, `choose_growth` or both. As they stand, the smallest magnitudes go
+    and new links come uniformly at random. `round` is Python's (halves to even).
     """
 
     eta: float = 0.05
@@ -100,7 +99,8 @@ class DropAndGrow(Rule):
     def rewire(
         self, links: Links, weights: Floats, rng: np.random.Generator, gradients: Floats | None = None
     ) -> Change:
-        weights = _checked_weights(weights, links)
+        shape = (links.blocks, links.block)
+        weights = float_array("weights", weights, shape, (links.count,)).reshape(shape)
         # Algorithm 2, L1; with fewer free places than c, drop only as many as can grow
         c = min(round(self.eta * links.blocks), links.n_free)
         if c == 0:
@@ -150,7 +150,7 @@ class SET(DropAndGrow):
         if links.block > 1:
             return super().choose_drops(links, weights, count)
         weights = weights.ravel()
-        # For speed, look only at the 2c weights nearest to zero, unless a sign is too rare there to give its half.
+        # For speed look only at the 2c weights nearest to zero, unless a sign is too rare there for its half.
         near = _smallest(np.abs(weights), min(2 * count, len(weights)))
         close = weights[near]
         half = (count - np.count_nonzero(close == 0) + 1) // 2
@@ -177,9 +177,11 @@ class RigL(DropAndGrow):
     def choose_growth(
         self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None
     ) -> Indices:
-        gradients = _checked_gradients(gradients, links)
+        if gradients is None:
+            raise ValueError(f"rule {self.name!r} grows by gradients: give the dense gradient of the layer")
+        gradients = float_array("gradients", gradients, (links.n_out, links.n_in))
         magnitudes = np.abs(gradients).reshape(-1, links.block, links.n_in)
-        # One score per place, in the order of places (input by input, so the transpose); the largest comes first.
+        # One score per place, in the order of places: input by input, so the transpose. The largest is first.
         ranked = -_block_sums(magnitudes, axis=1).T.ravel()
         ranked[links.places] = np.inf  # taken: behind every free place
         return _smallest(ranked, count)
@@ -195,9 +197,10 @@ def _unchanged(links: Links) -> Change:
 
 
 def _block_sums(magnitudes: Floats, axis: int) -> Floats:
-    """One magnitude per block. In float64, which float32 magnitudes cannot overflow."""
-    one_link = magnitudes.shape[axis] == 1
-    return magnitudes.squeeze(axis) if one_link else magnitudes.sum(axis=axis, dtype=np.float64)
+    """One magnitude per block. Whole arrays are added: NumPy's sum is slow along so short an axis."""
+    first, *others = np.moveaxis(magnitudes, axis, 0)
+    sums: Floats = sum(others, start=first)
+    return sums
 
 
 def _half_of_each_sign(weights: Floats, count: int) -> Indices:
@@ -214,38 +217,11 @@ def _half_of_each_sign(weights: Floats, count: int) -> Indices:
 
 
 def _smallest(values: Floats, count: int) -> Indices:
-    """Indices, ascending, of the `count` smallest; of equals the lowest indices, so that nothing is left to chance."""
+    """Indices of the `count` smallest, ascending; of equals the lowest, so that nothing depends on luck."""
     if count == 0:
         return np.empty(0, dtype=np.int64)
-    # A selection, not a sort. All up to the value of the last one, less its highest equals if there are too many.
+    # A selection, not a sort: all up to the value of the last one, less the last of its equals if too many.
     last = np.partition(values, count - 1)[count - 1]
     indices = np.flatnonzero(values <= last)
     surplus = len(indices) - count
     return np.delete(indices, np.flatnonzero(values[indices] == last)[-surplus:]) if surplus else indices
-
-
-def _checked_weights(weights: Floats, links: Links) -> Floats:
-    if not isinstance(weights, np.ndarray) or weights.dtype.kind != "f":
-        kind = f"{weights.dtype} array" if isinstance(weights, np.ndarray) else type(weights).__name__
-        raise TypeError(f"weights must be an array of floats, not a {kind}")
-    shape = (links.blocks, links.block)
-    if weights.shape not in (shape, (links.count,)):
-        raise ValueError(f"weights must have the shape {shape} or ({links.count},), not {weights.shape}")
-    if np.isnan(weights).any():
-        first = int(np.isnan(weights.ravel()).argmax())
-        raise ValueError(f"weight {first} is NaN: every weight must be a number")
-    return weights.reshape(shape)
-
-
-def _checked_gradients(gradients: Floats | None, links: Links) -> Floats:
-    if gradients is None:
-        raise ValueError("this rule grows by gradients: give the dense gradient of the layer")
-    if not isinstance(gradients, np.ndarray) or gradients.dtype.kind != "f":
-        kind = f"{gradients.dtype} array" if isinstance(gradients, np.ndarray) else type(gradients).__name__
-        raise TypeError(f"gradients must be an array of floats, not a {kind}")
-    if gradients.shape != (links.n_out, links.n_in):
-        raise ValueError(f"gradients must have the shape {(links.n_out, links.n_in)}, not {gradients.shape}")
-    if np.isnan(gradients).any():
-        o, i = np.argwhere(np.isnan(gradients))[0]
-        raise ValueError(f"gradient ({o}, {i}) is NaN: every gradient must be a number")
-    return gradients

@@ -1,0 +1,51 @@
+// Which links a layer has, in the orders that the kernels want.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "kernels.h"
+
+namespace rewirl {
+
+// What Groups points to, and how it is made.
+struct GroupedLinks {
+  std::vector<uint32_t> entry, weight;
+  std::vector<uint16_t> count, other;
+
+  GroupedLinks() = default;
+  // Link k is (row[k], column[k]); links of one column and one group of rows must be neighbours, rows ascending. position[k]
+  // becomes where link k stands among the weights.
+  GroupedLinks(int rows, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column, std::vector<uint32_t>& position);
+
+  Groups view(const float* w) const { return {entry.data(), weight.data(), count.data(), other.data(), w}; }
+  int groups() const { return int(entry.size()) - 1; }
+  int64_t links() const { return weight.empty() ? 0 : weight.back(); }
+  int64_t bytes() const { return int64_t(entry.size() + weight.size()) * 4 + int64_t(count.size() + other.size()) * 2; }
+};
+
+// A place is where a block of `block` links can be: place = input * (n_out / block) + output / block.
+struct Shape {
+  int n_in, n_out, block;
+  int64_t n_places() const { return int64_t(n_in) * (n_out / block); }
+};
+
+// Throws std::invalid_argument for a shape that kernels cannot work on.
+Shape checked_shape(int64_t n_in, int64_t n_out, int64_t block);
+// Throws std::invalid_argument unless places are ascending, unique and inside the shape.
+void check_places(const Shape& shape, const int64_t* places, int64_t n);
+
+// The links of a layer, grouped by outputs. The order of their weights in here is the order of all flat arrays.
+GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n);
+// The same links grouped by inputs, and for each of them its position by outputs.
+GroupedLinks by_inputs(const Shape& shape, const GroupedLinks& outputs, std::vector<uint32_t>& position);
+
+// Ascending places of the links, and for each link in that order (block by block) its position by outputs.
+struct InPlaceOrder {
+  std::vector<int64_t> places;
+  std::vector<uint32_t> position;
+};
+InPlaceOrder in_place_order(const Shape& shape, const GroupedLinks& outputs);
+// The values of links that are in both, from their old positions to their new; those of new links are 0.
+void carry(int block, const InPlaceOrder& before, const float* from, const InPlaceOrder& after, float* to);
+
+}  // namespace rewirl

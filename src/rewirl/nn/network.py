@@ -1,0 +1,262 @@
+"""A multi-layer perceptron that holds nothing but its links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl import _core
+from rewirl._core import Batch
+from rewirl.topology import Links, Rule
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Numbers of the optimizer (Kingma and Ba), with L2 regularisation as in the paper's code."""
+
+    lr: float = 1e-3
+    """Learning rate."""
+    beta1: float = 0.9
+    """How slowly the first moment forgets."""
+    beta2: float = 0.999
+    """How slowly the second moment forgets."""
+    eps: float = 1e-8
+    """Keeps the division from zero."""
+    weight_decay: float = 0.0
+    """Times the weight, added to its gradient."""
+
+
+def batch_of(array: Floats) -> Batch:
+    """A batch with a copy of `array`, of shape (features, samples).
+
+    >>> batch_of(np.ones((3, 5), dtype=np.float32)).array.sum()
+    np.float32(15.0)
+    """
+    if array.dtype != np.float32 or array.ndim != 2:
+        raise TypeError(
+            f"a batch is a float32 array of shape (features, samples), not {array.dtype} with {array.ndim} dimensions"
+        )
+    batch = Batch(*array.shape)
+    batch.array[...] = array
+    return batch
+
+
+class Network:
+    """Layers of links with ReLU between them; the last layer is linear.
+
+    `parameters`, `gradients`, `first_moments` and `second_moments` are flat arrays in one and the same order: layer by
+    layer the weights of its links, then its biases. They are the core's own memory: they stay valid, and change as the network
+    learns. `links(layer)` and `weights(layer)` say which number belongs to which link.
+
+    >>> from rewirl.topology import SET, wire
+    >>> rng = np.random.default_rng(0)
+    >>> net = Network(wire((3, 8, 8, 2), rng, rule=SET(), sparsity=0.5), rng)
+    >>> net.forward(batch_of(np.ones((3, 5), dtype=np.float32))).array.shape
+    (2, 5)
+    >>> net.count, net.dense_count
+    (52, 104)
+    """
+
+    def __init__(self, links: Sequence[Links], rng: np.random.Generator) -> None:
+        self._core = _core.Network([(layer.n_in, layer.n_out, layer.block, layer.places) for layer in links])
+        self.sizes = (links[0].n_in, *(layer.n_out for layer in links))
+        """Widths: inputs, hidden layers, outputs."""
+        self._blocks = [layer.block for layer in links]
+        self._counts = [layer.count for layer in links]
+        self._act_out = np.empty(self.sizes[-1], dtype=np.float32)
+        # Uniform in ±1/√(fan-in of the dense layer), drawn for the links that exist.
+        values = [
+            rng.uniform(-1, 1, layer.count + layer.n_out).astype(np.float32) / np.float32(np.sqrt(layer.n_in))
+            for layer in links
+        ]
+        self.set_parameters(np.concatenate(values))
+
+    # ------------------------------------------------------------- computing
+
+    def forward(self, x: Batch) -> Batch:
+        """Outputs for a batch. They are the network's own memory, overwritten by its next forward."""
+        return self._core.forward(_batch("forward", x))
+
+    def backward(self, dy: Batch, *, weights: bool = True, inputs: tuple[int, int] = (0, 0)) -> Batch:
+        """From the loss's gradient at the outputs of the last forward to that of the weights (into `gradients`) and of the
+        input features `inputs[0]` to `inputs[1]` (the result). What is not asked for is not computed."""
+        return self._core.backward(_batch("backward", dy), weights, *inputs)
+
+    def step(self, adam: Adam) -> None:
+        """One step of Adam along `gradients`."""
+        self._core.step(adam.lr, adam.beta1, adam.beta2, adam.eps, adam.weight_decay)
+
+    def act(self, x: Floats) -> Floats:
+        """The outputs for one observation, in memory that the next call overwrites."""
+        try:
+            self._core.act(x, self._act_out)
+        except TypeError:
+            raise TypeError(f"an observation is {self.sizes[0]} contiguous float32 numbers, not {_kind(x)}") from None
+        return self._act_out
+
+    # ---------------------------------------------------------------- wiring
+
+    @property
+    def layers(self) -> int:
+        """Number of layers."""
+        return len(self.sizes) - 1
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Links of each layer; they never change."""
+        return tuple(self._counts)
+
+    @property
+    def count(self) -> int:
+        """Links of all layers: what the paper calls #params."""
+        return sum(self._counts)
+
+    @property
+    def dense_count(self) -> int:
+        """Links that a dense network of these widths has."""
+        return sum(n_in * n_out for n_in, n_out in zip(self.sizes, self.sizes[1:], strict=False))
+
+    def links(self, layer: int) -> Links:
+        """The wiring of a layer as it is now."""
+        places, _ = self._core.in_place_order(layer)
+        return Links(self.sizes[layer], self.sizes[layer + 1], self._blocks[layer], places)
+
+    def weights(self, layer: int) -> Floats:
+        """A copy of a layer's weights in the order of `links(layer).places`, shape (blocks, block)."""
+        start, _ = self._core.ranges(layer)
+        _, position = self._core.in_place_order(layer)
+        weights: Floats = self.parameters[start + position].reshape(-1, self._blocks[layer])
+        return weights
+
+    def biases(self, layer: int) -> Floats:
+        """A layer's biases."""
+        _, start = self._core.ranges(layer)
+        return self.parameters[start : start + self.sizes[layer + 1]]
+
+    def rewire(self, layer: int, links: Links) -> None:
+        """Gives a layer another wiring with as many links. Links that stay keep weight and moments, new ones start at 0."""
+        shape = (self.sizes[layer], self.sizes[layer + 1], self._blocks[layer])
+        if shape != (links.n_in, links.n_out, links.block):
+            raise ValueError(
+                f"layer {layer} is {shape[0]} → {shape[1]} with block {shape[2]}, the new wiring is for "
+                f"{links.n_in} → {links.n_out} with block {links.block}"
+            )
+        self._core.rewire(layer, links.places)
+
+    def adapt(self, rule: Rule, rng: np.random.Generator) -> int:
+        """TopologicalAdaptation (Algorithm 2) of every layer; says how many links were replaced."""
+        replaced = 0
+        for layer in range(self.layers):
+            links = self.links(layer)
+            if links.n_free == 0:
+                continue
+            gradients = self.dense_gradient(layer) if rule.wants_gradients else None
+            change = rule.rewire(links, self.weights(layer), rng, gradients)
+            if len(change.grown):
+                self.rewire(layer, change.links)
+                replaced += len(change.grown) * links.block
+        return replaced
+
+    def dense_gradient(self, layer: int) -> Floats:
+        """The loss's gradient at every place of a layer, links or not, from the last backward: for rules that grow by it."""
+        gradient: Floats = self._core.layer_delta(layer).array @ self._core.layer_input(layer).array.T
+        return gradient
+
+    # ----------------------------------------------------------------- state
+
+    @property
+    def parameters(self) -> Floats:
+        """Weights and biases, read-only (see `set_parameters`)."""
+        return self._core.parameters
+
+    @property
+    def gradients(self) -> Floats:
+        """Of the last backward with weights."""
+        return self._core.gradients
+
+    @property
+    def first_moments(self) -> Floats:
+        """Adam's m."""
+        return self._core.first_moments
+
+    @property
+    def second_moments(self) -> Floats:
+        """Adam's v."""
+        return self._core.second_moments
+
+    def set_parameters(self, values: Floats) -> None:
+        """Overwrites weights and biases; the order is that of `parameters`."""
+        try:
+            self._core.set_parameters(values)
+        except TypeError:
+            raise TypeError(
+                f"parameters are {len(self.parameters)} contiguous float32 numbers, not {_kind(values)}"
+            ) from None
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Everything that the next update depends on, as plain arrays (copies)."""
+        out: dict[str, NDArray[np.generic]] = {
+            "parameters": self.parameters.copy(),
+            "first_moments": self.first_moments.copy(),
+            "second_moments": self.second_moments.copy(),
+            "steps": np.array(self._core.steps, dtype=np.int64),
+        }
+        for layer in range(self.layers):
+            out[f"places.{layer}"] = self.links(layer).places
+        return out
+
+    def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
+        """Takes over what `state` gave; everything is checked before anything changes."""
+        flat = {
+            name: _same_kind(name, state, getattr(self, name)) for name in ("parameters", "first_moments", "second_moments")
+        }
+        steps = _same_kind("steps", state, np.array(0, dtype=np.int64))
+        if steps < 0:
+            raise ValueError(f"steps must not be negative, and are {steps}")
+        wiring = []
+        for layer, (n_in, n_out) in enumerate(zip(self.sizes, self.sizes[1:], strict=False)):
+            links = Links(n_in, n_out, self._blocks[layer], _entry(f"places.{layer}", state))  # type: ignore[arg-type]
+            if links.count != self._counts[layer]:
+                raise ValueError(f"layer {layer} has {self._counts[layer]} links, the state has {links.count}")
+            wiring.append(links)
+        for layer, links in enumerate(wiring):
+            self.rewire(layer, links)
+        self.set_parameters(flat["parameters"])
+        self.first_moments[...] = flat["first_moments"]
+        self.second_moments[...] = flat["second_moments"]
+        self._core.steps = int(steps)
+
+    def bytes(self) -> dict[str, int]:
+        """Memory that the network holds, by what it is for (activations of a batch not included)."""
+        return self._core.bytes()
+
+
+def _batch(verb: str, value: object) -> Batch:
+    if not isinstance(value, Batch):
+        raise TypeError(f"{verb} takes a Batch, not {_kind(value)}; batch_of(array) makes one")
+    return value
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        contiguous = "" if value.flags.c_contiguous else "non-contiguous "
+        return f"a {contiguous}{value.dtype} array of shape {value.shape}"
+    return type(value).__name__
+
+
+def _entry(name: str, state: Mapping[str, NDArray[np.generic]]) -> NDArray[np.generic]:
+    if name not in state:
+        raise ValueError(f"the state has no {name!r}; it has {', '.join(sorted(state)) or 'nothing'}")
+    return state[name]
+
+
+def _same_kind(name: str, state: Mapping[str, NDArray[np.generic]], like: NDArray[np.generic]) -> Floats:
+    value = _entry(name, state)
+    if value.dtype != like.dtype or value.shape != like.shape:
+        raise ValueError(f"{name} must be {like.dtype} of shape {like.shape}, the state has {_kind(value)}")
+    return np.ascontiguousarray(value)

@@ -1,0 +1,96 @@
+"""A target network: follows a network slowly, and keeps its sparsity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl import _core
+from rewirl._core import Batch
+from rewirl.nn.network import Network, _batch, _entry, _same_kind
+
+
+class Target:
+    """θ' of a network θ: a copy of it at first, then whatever `update` makes of it.
+
+    The target has links of its own. When θ drops a link, θ' keeps it for as long as it is among the k largest (Algorithm 3);
+    a link that θ grows comes to θ' once it has become large enough.
+
+    >>> from rewirl.topology import Dense, wire
+    >>> rng = np.random.default_rng(0)
+    >>> net = Network(wire((3, 8, 2), rng, rule=Dense()), rng)
+    >>> target = Target(net)
+    >>> target.update(tau=0.005)
+    >>> target.follows(0)
+    1.0
+    """
+
+    def __init__(self, online: Network) -> None:
+        self.online = online
+        self._core = _core.Target(online._core)
+
+    def forward(self, x: Batch) -> Batch:
+        """Outputs for a batch, in memory that the next call overwrites."""
+        return self._core.forward(_batch("forward", x))
+
+    def update(self, tau: float) -> None:
+        """θ' ← τθ + (1-τ)θ', then MaintainSparsity: of each layer only the k largest magnitudes stay, k its links."""
+        self._core.update(tau)
+
+    def follows(self, layer: int) -> float:
+        """Share of the layer's non-zero links that the network has too."""
+        shared, extra = self._core.alive(layer)
+        return shared / (shared + extra) if shared + extra else 1.0
+
+    def alive(self, layer: int) -> int:
+        """Links of the layer that are not zero."""
+        return sum(self._core.alive(layer))
+
+    def dense(self, layer: int) -> NDArray[np.float32]:
+        """The layer as a matrix (outputs, inputs), zeros where there is no link: to look at, not to compute with."""
+        links = self.online.links(layer)
+        _, position = self.online._core.in_place_order(layer)
+        extra_places, extra_weights = self._core.extra(layer)
+        by_place = np.zeros((links.n_places, links.block), dtype=np.float32)
+        by_place[links.places] = self._core.weights(layer)[position].reshape(-1, links.block)
+        by_place[extra_places] = extra_weights.reshape(-1, links.block)
+        return np.ascontiguousarray(by_place.reshape(links.n_in, links.n_out).T)
+
+    def biases(self, layer: int) -> NDArray[np.float32]:
+        """A layer's biases."""
+        return self._core.bias(layer)
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Everything that the next update depends on, as plain arrays (copies). Goes with the state of its network."""
+        out: dict[str, NDArray[np.generic]] = {}
+        for layer in range(self.online.layers):
+            places, weights = self._core.extra(layer)
+            out[f"weights.{layer}"] = self._core.weights(layer).copy()
+            out[f"bias.{layer}"] = self._core.bias(layer).copy()
+            out[f"extra_places.{layer}"] = places
+            out[f"extra_weights.{layer}"] = weights
+        return out
+
+    def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
+        """Takes over what `state` gave. Load the network's own state first: it says which links the weights are for."""
+        layers = range(self.online.layers)
+        weights = [_same_kind(f"weights.{layer}", state, self._core.weights(layer)) for layer in layers]
+        biases = [_same_kind(f"bias.{layer}", state, self._core.bias(layer)) for layer in layers]
+        extras = []
+        for layer in layers:
+            places = _entry(f"extra_places.{layer}", state)
+            if places.dtype != np.int64 or places.ndim != 1:
+                raise ValueError(f"extra_places.{layer} must be one-dimensional int64, and is {places.dtype}")
+            block = self.online.links(layer).block
+            like = np.empty(len(places) * block, dtype=np.float32)
+            extras.append((np.ascontiguousarray(places), _same_kind(f"extra_weights.{layer}", state, like)))
+        for layer in layers:
+            self._core.set_extra(layer, *extras[layer])
+            self._core.weights(layer)[...] = weights[layer]
+            self._core.bias(layer)[...] = biases[layer]
+
+    def bytes(self) -> dict[str, int]:
+        """Memory that the target holds, by what it is for (activations of a batch not included)."""
+        return self._core.bytes()
