@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 
-BLOCKS = (1, 2, 4, 8)
+BLOCKS = (1, 2, 4)
 """Numbers of output rows that may share one input as a block: what the core has kernels for."""
 
-MAX_WIDTH = 65_536
+MAX_WIDTH = 65_535
 """Widest layer: the core keeps 16-bit indices."""
 
 
@@ -47,7 +47,8 @@ def block_size(value: object, widths: Sequence[int]) -> int:
     """`value` as a block size that divides every one of `widths`."""
     block = whole_number("block", value)
     if block not in BLOCKS:
-        raise ValueError(f"block must be 1, 2, 4 or 8, not {block}")
+        *others, largest = map(str, BLOCKS)
+        raise ValueError(f"block must be {', '.join(others)} or {largest}, not {block}")
     for width in widths:
         if width % block:
             fitting = " or ".join(str(b) for b in BLOCKS if not any(w % b for w in widths))

@@ -112,7 +112,8 @@ class DropAndGrow(Rule):
         if len(kept) != links.blocks - c or len(grown) != c:
             gone = links.blocks - len(kept)
             raise ValueError(f"rule {self.name!r} dropped {gone} and grew {len(grown)}: both must be {c}")
-        places = np.insert(kept, np.searchsorted(kept, grown), grown)
+        # the stable sort merges two sorted runs in one pass
+        places = np.sort(np.concatenate([kept, grown]), kind="stable")
         return Change(Links(links.n_in, links.n_out, links.block, _owned(places)), links.places[drops], grown)
 
     def choose_drops(self, links: Links, weights: Floats, count: int) -> Indices:

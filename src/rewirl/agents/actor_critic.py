@@ -1,0 +1,171 @@
+"""What TD3 and SAC share: an actor, two critics, their targets, and how they are wired, counted and saved."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.agents.box import ActionBox
+from rewirl.agents.options import Options, WiringOptions
+from rewirl.agents.transitions import Transitions
+from rewirl.deploy.policy import Policy, PolicyLayer
+from rewirl.nn import Batch, Network, Target
+from rewirl.topology import wire
+
+Floats = NDArray[np.float32]
+State = dict[str, NDArray[np.generic]]
+
+
+class Diverged(RuntimeError):
+    """A loss is no finite number any more: nothing that follows would mean anything."""
+
+
+class Averages:
+    """Means of what `add` was given since the last `take`."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, name: str, value: float) -> None:
+        self._sums[name] = self._sums.get(name, 0.0) + value
+        self._counts[name] = self._counts.get(name, 0) + 1
+
+    def take(self) -> dict[str, float]:
+        out = {name: total / self._counts[name] for name, total in self._sums.items()}
+        self._sums.clear()
+        self._counts.clear()
+        return out
+
+    def state(self) -> State:
+        """As arrays whose names say what was averaged."""
+        return {name: np.array([self._sums[name], self._counts[name]]) for name in self._sums}
+
+    def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
+        self._sums = {name: float(value[0]) for name, value in state.items()}
+        self._counts = {name: int(value[1]) for name, value in state.items()}
+
+
+class ActorCritic(ABC):
+    """Two critics Q_θ1, Q_θ2 on [s, a] and an actor π_φ, each an MLP of links."""
+
+    algorithm: ClassVar[str]
+    outputs_per_action: ClassVar[int]
+    """1 for a deterministic actor, 2 for a Gaussian one (mean and log-std)."""
+
+    def __init__(
+        self, n_obs: int, box: ActionBox, options: Options, wiring: WiringOptions, rng: np.random.Generator
+    ) -> None:
+        self.n_obs, self.n_act, self.box, self.wiring, self.rng = n_obs, box.size, box, wiring, rng
+        actor_sizes = (n_obs, *options.hidden, self.outputs_per_action * self.n_act)
+        critic_sizes = (n_obs + self.n_act, *options.hidden, 1)
+        # Algorithm 1, L1-L4: sparse networks from the first step, targets as their copies.
+        self.actor = self._network(actor_sizes)
+        self.critics = (self._network(critic_sizes), self._network(critic_sizes))
+        self.critic_targets = (Target(self.critics[0]), Target(self.critics[1]))
+        self.networks = {"actor": self.actor, "critic1": self.critics[0], "critic2": self.critics[1]}
+        self.targets = {"critic1": self.critic_targets[0], "critic2": self.critic_targets[1]}
+        self.updates = 0
+        self._actor_adapts = False
+        self._averages = Averages()
+        self._links_replaced = 0
+        self._adam = options.adam
+        # The loss's gradient at the critics' outputs, and at the actor's.
+        self._dq = Batch(1, options.batch)
+        self._da = Batch(actor_sizes[-1], options.batch)
+        self._action_rows = (n_obs, n_obs + self.n_act)
+
+    def _network(self, sizes: tuple[int, ...]) -> Network:
+        w = self.wiring
+        links = wire(sizes, self.rng, rule=w.rule, lambdas=w.lambdas, sparsity=w.sparsity, block=w.block)
+        return Network(links, self.rng)
+
+    @abstractmethod
+    def act(self, obs: Floats) -> Floats:
+        """The policy's own choice, in units of the policy."""
+
+    @abstractmethod
+    def explore(self, obs: Floats) -> Floats:
+        """What is done while learning, in units of the policy."""
+
+    @abstractmethod
+    def update(self, batch: Transitions) -> None:
+        """One update of everything that is due."""
+
+    # ------------------------------------------------- shared steps of the updates
+
+    def _update_critics(self, batch: Transitions, y: Floats) -> None:
+        """Both critics one step towards y: the gradient of 1/N Σ (y - Q(s, a))²."""
+        for critic in self.critics:
+            q = critic.forward(batch.state_action).array[0]
+            error = q - y
+            loss = float(error @ error) / batch.size
+            if not np.isfinite(loss):
+                raise Diverged(
+                    f"the critic's loss is {loss} at update {self.updates}: rewards or weights have left the finite numbers"
+                )
+            np.multiply(error, np.float32(2 / batch.size), out=self._dq.array[0])
+            critic.backward(self._dq)
+            critic.step(self._adam)
+            self._averages.add("critic_loss", loss)
+        self._averages.add("q", float(q.mean()))
+
+    def _adapt_critics(self) -> None:
+        """The critics adapt when it is time; the actor at its own first update from then on."""
+        if self.wiring.rule.due(self.updates):
+            for critic in self.critics:
+                self._links_replaced += critic.adapt(self.wiring.rule, self.rng)
+            self._actor_adapts = True
+
+    def _adapt_actor(self) -> None:
+        if self._actor_adapts:
+            self._links_replaced += self.actor.adapt(self.wiring.rule, self.rng)
+            self._actor_adapts = False
+
+    # ---------------------------------------------------------- what others see
+
+    def statistics(self) -> dict[str, float]:
+        """Averages since the last call, links replaced since then, and how far the targets' links follow the online ones."""
+        out = self._averages.take()
+        out["links_replaced"] = float(self._links_replaced)
+        self._links_replaced = 0
+        follows = [t.follows(layer) for t in self.targets.values() for layer in range(t.online.layers - 1)]
+        out["targets_follow"] = float(np.mean(follows)) if follows else 1.0
+        return out
+
+    def policy(self, task: str = "") -> Policy:
+        """The actor as a file can hold it and a device can run it."""
+        layers = [PolicyLayer.from_network(self.actor, layer) for layer in range(self.actor.layers)]
+        return Policy(layers=layers, low=self.box.low, high=self.box.high, algorithm=self.algorithm, task=task)
+
+    def state(self) -> State:
+        """Everything but the generator that the next update depends on, as plain arrays."""
+        out: State = {
+            "updates": np.array(self.updates),
+            "actor_adapts": np.array(int(self._actor_adapts)),
+            "links_replaced": np.array(self._links_replaced),
+        }
+        for group, members in self._stateful().items():
+            for name, value in members.state().items():
+                out[f"{group}.{name}"] = value
+        return out
+
+    def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
+        """Takes over what `state` gave."""
+        for group, members in self._stateful().items():
+            prefix = f"{group}."
+            members.load_state({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})
+        self.updates = int(state["updates"])
+        self._actor_adapts = bool(state["actor_adapts"])
+        self._links_replaced = int(state["links_replaced"])
+
+    def _stateful(self) -> dict[str, Network | Target | Averages]:
+        # A network before its target: the target's weights are in the order of the network's links.
+        parts: dict[str, Network | Target | Averages] = dict(self.networks)
+        parts.update({f"{name}_target": target for name, target in self.targets.items()})
+        parts["averages"] = self._averages
+        return parts

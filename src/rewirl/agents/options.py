@@ -1,0 +1,131 @@
+"""Every number of the algorithms, with what it means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from rewirl.nn import Adam
+from rewirl.topology import Dense, Rule, link_counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class WiringOptions:
+    """Which links the networks have, and how they change."""
+
+    rule: Rule = field(default_factory=Dense)
+    """Dense(), Static(), SET(eta, every) or RigL(eta, every)."""
+    lambdas: Sequence[float] | None = None
+    """λ of each layer but the last: round(λ (n_in + n_out)) links."""
+    sparsity: float | None = None
+    """Share of all weights that do not exist, instead of lambdas."""
+    block: int = 1
+    """Neighbouring outputs that share an input: 1 is the paper's unstructured wiring, 4 is faster."""
+
+    def counts(self, sizes: Sequence[int]) -> list[int]:
+        """Links per layer of a network with these widths."""
+        if not self.rule.sparse:
+            return [n_in * n_out for n_in, n_out in zip(sizes, sizes[1:], strict=False)]
+        return link_counts(sizes, lambdas=self.lambdas, sparsity=self.sparsity, block=self.block)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What both algorithms need."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    """Widths of the hidden layers."""
+    batch: int = 100
+    """N: transitions per update."""
+    gamma: float = 0.99
+    """γ: discount."""
+    tau: float = 0.005
+    """τ: share of the online network that a target takes at an update."""
+    lr: float = 1e-3
+    """Learning rate of Adam."""
+    beta1: float = 0.9
+    """Adam's β1."""
+    beta2: float = 0.999
+    """Adam's β2."""
+    adam_eps: float = 1e-8
+    """Adam's ε."""
+    weight_decay: float = 2e-4
+    """L2: times the weight, added to its gradient."""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            _check_number(item.name, getattr(self, item.name))
+        if not self.hidden:
+            raise ValueError("hidden must have at least one width, e.g. 256 256")
+        for name in ("gamma", "tau", "beta1", "beta2"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
+        if self.beta1 == 1 or self.beta2 == 1:
+            raise ValueError("beta1 and beta2 must be below 1: at 1 Adam never learns")
+        if self.batch < 1:
+            raise ValueError(f"batch must be at least 1, not {self.batch}")
+
+    @property
+    def adam(self) -> Adam:
+        """The optimizer's numbers."""
+        return Adam(self.lr, self.beta1, self.beta2, self.adam_eps, self.weight_decay)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TD3Options(Options):
+    """TD3 (Fujimoto et al. 2018) with the numbers of the paper's appendix."""
+
+    policy_delay: int = 2
+    """d: critic updates for each update of actor and targets."""
+    exploration_noise: float = 0.1
+    """σ of the noise added to actions, in half-ranges of the action box."""
+    target_noise: float = 0.2
+    """σ̃ of the noise added to the target policy's actions."""
+    target_clip: float = 0.5
+    """c: where that noise is clipped."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.policy_delay < 1:
+            raise ValueError(f"policy_delay must be at least 1, not {self.policy_delay}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SACOptions(Options):
+    """SAC (Haarnoja et al. 2018) with the numbers of the paper's appendix."""
+
+    batch: int = 256
+    """N: transitions per update."""
+    lr: float = 3e-4
+    """Learning rate of Adam."""
+    weight_decay: float = 0.0
+    """L2: times the weight, added to its gradient."""
+    alpha: float | Literal["auto"] = 0.2
+    """α: temperature, the weight of the entropy; `auto` learns it."""
+    target_entropy: float | None = None
+    """Entropy that a learned temperature aims at; minus the number of actions unless given."""
+    target_interval: int = 1
+    """Updates from one target update to the next; the paper's hard updates are tau 1 every 1000."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha != "auto" and self.alpha < 0:
+            raise ValueError(f"alpha must be positive or 'auto', not {self.alpha}")
+        if self.target_interval < 1:
+            raise ValueError(f"target_interval must be at least 1, not {self.target_interval}")
+
+
+# What may be negative; everything else is a count, a width, a rate or a share.
+_SIGNED = {"target_entropy"}
+
+
+def _check_number(name: str, value: Any) -> None:
+    for number in value if isinstance(value, tuple) else (value,):
+        if isinstance(number, float) and not math.isfinite(number):
+            raise ValueError(f"{name} must be a finite number, not {number}")
+        if isinstance(number, (int, float)) and number < 0 and name not in _SIGNED:
+            raise ValueError(f"{name} must not be negative, and is {number}")
+        if isinstance(value, tuple) and (not isinstance(number, int) or number < 1):
+            raise ValueError(f"{name} must be whole numbers from 1, not {value}")

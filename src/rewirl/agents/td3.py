@@ -1,0 +1,86 @@
+"""TD3, dense or sparse: Algorithm 1 of the paper (DS-TD3 when its rule is SET)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from rewirl.agents.actor_critic import ActorCritic, Floats
+from rewirl.agents.box import ActionBox
+from rewirl.agents.options import TD3Options, WiringOptions
+from rewirl.agents.transitions import Transitions
+from rewirl.nn import Target
+
+
+class TD3Agent(ActorCritic):
+    """Twin delayed deep deterministic policy gradient; comments cite the lines of Algorithm 1.
+
+    >>> box = ActionBox([-2.0], [2.0])
+    >>> agent = TD3Agent(3, box, TD3Options(hidden=(8, 8), batch=4), WiringOptions(), np.random.default_rng(0))
+    >>> agent.act(np.zeros(3, dtype=np.float32)).shape
+    (1,)
+    """
+
+    algorithm: ClassVar[str] = "td3"
+    outputs_per_action: ClassVar[int] = 1
+
+    def __init__(
+        self, n_obs: int, box: ActionBox, options: TD3Options, wiring: WiringOptions, rng: np.random.Generator
+    ) -> None:
+        super().__init__(n_obs, box, options, wiring, rng)
+        self.options = options
+        self.actor_target = Target(self.actor)
+        self.targets["actor"] = self.actor_target
+
+    def act(self, obs: Floats) -> Floats:
+        return np.tanh(self.actor.act(obs))
+
+    def explore(self, obs: Floats) -> Floats:
+        # L7-L8: a ~ π_φ(s) + ε, ε ~ N(0, σ)
+        noise = self.options.exploration_noise * self.rng.standard_normal(self.n_act, dtype=np.float32)
+        return _clip(self.act(obs) + noise, 1.0)
+
+    def update(self, batch: Transitions) -> None:
+        o = self.options
+        self.updates += 1
+
+        # L11: ã ← π_φ'(s') + ε, ε ~ clip(N(0, σ̃), -c, c)
+        noise = o.target_noise * self.rng.standard_normal(batch.next_action.shape, dtype=np.float32)
+        next_action = np.tanh(self.actor_target.forward(batch.next_obs).array)
+        batch.next_action[...] = _clip(next_action + _clip(noise, o.target_clip), 1.0)
+
+        # L12: y ← r + γ min Q_θ'i(s', ã); nothing follows a terminal state
+        q1, q2 = (target.forward(batch.next_state_action).array[0] for target in self.critic_targets)
+        y = batch.reward + o.gamma * (1 - batch.terminated) * np.minimum(q1, q2)
+
+        # L13: θi ← argmin 1/N Σ (y - Q_θi(s, a))²
+        self._update_critics(batch, y)
+
+        # L14-L16: every e updates the critics drop and grow links
+        self._adapt_critics()
+
+        # L17: every d updates
+        if self.updates % o.policy_delay == 0:
+            # L18-L19: ∇_φ J = 1/N Σ ∇_a Q_θ1(s, a)|a=π(s) ∇_φ π(s)
+            action = np.tanh(self.actor.forward(batch.obs).array)
+            batch.action[...] = action
+            q = self.critics[0].forward(batch.state_action).array[0]
+            self._dq.array[...] = -1 / batch.size  # of the loss -1/N Σ Q
+            dq_da = self.critics[0].backward(self._dq, weights=False, inputs=self._action_rows).array
+            np.multiply(dq_da, 1 - action * action, out=self._da.array)
+            self.actor.backward(self._da)
+            self.actor.step(self._adam)
+            self._averages.add("actor_loss", -float(q.mean()))
+
+            # L20-L22: so does the actor
+            self._adapt_actor()
+
+            # L23-L27: θ' ← τθ + (1-τ)θ', φ' ← τφ + (1-τ)φ', each kept as sparse as it was
+            for target in self.targets.values():
+                target.update(o.tau)
+
+
+def _clip(x: Floats, limit: float) -> Floats:
+    """x between -limit and limit; np.clip costs several times as much on small arrays."""
+    return np.minimum(np.maximum(x, np.float32(-limit)), np.float32(limit))

@@ -1,0 +1,51 @@
+"""A mini-batch of transitions, laid out so that networks read it without a copy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl._core import Batch, gather
+
+Floats = NDArray[np.float32]
+
+
+class Transitions:
+    """N transitions (s, a, r, s') as the rows of one feature-major batch:
+
+        obs | action | reward | terminated | next_obs | next_action
+
+    So [s, a] and [s', ã] are each one run of rows: a critic's input. All but ã, which an update makes, are the columns of a
+    replay record in the same order. Actions are in units of the policy, -1 to 1.
+
+    >>> records = np.arange(20, dtype=np.float32).reshape(2, 10)
+    >>> t = Transitions(n_obs=3, n_act=2, size=1)
+    >>> t.fill(records, np.array([1]))
+    >>> t.state_action.array[:, 0], t.reward, t.next_obs.array[:, 0]
+    (array([10., 11., 12., 13., 14.], dtype=float32), array([15.], dtype=float32), array([17., 18., 19.], dtype=float32))
+    """
+
+    def __init__(self, n_obs: int, n_act: int, size: int) -> None:
+        width = self.width(n_obs, n_act)
+        everything = Batch(width + n_act, size)
+        self.size = size
+        self._record = everything.rows(0, width)
+        rewards = n_obs + n_act
+        self.obs = everything.rows(0, n_obs)
+        self.action = everything.rows(n_obs, rewards).array
+        self.state_action = everything.rows(0, rewards)
+        self.reward: Floats = everything.rows(rewards, rewards + 1).array[0]
+        self.terminated: Floats = everything.rows(rewards + 1, rewards + 2).array[0]
+        """1 where the episode ended for good, 0 where it went on or was only cut off by a time limit."""
+        self.next_obs = everything.rows(rewards + 2, width)
+        self.next_action = everything.rows(width, width + n_act).array
+        self.next_state_action = everything.rows(rewards + 2, width + n_act)
+
+    @staticmethod
+    def width(n_obs: int, n_act: int) -> int:
+        """Columns of a replay record."""
+        return 2 * n_obs + n_act + 2
+
+    def fill(self, records: Floats, chosen: NDArray[np.int64]) -> None:
+        """Takes the chosen rows of `records`."""
+        gather(records, chosen, 0, self._record)

@@ -1,0 +1,156 @@
+"""The layers of a module that can be wired sparse, and what is kept of each one that is."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from rewirl.topology import Links
+from rewirl.topology._checks import Floats, layer_width
+
+Layer: TypeAlias = nn.Linear | nn.Conv2d
+Choice: TypeAlias = Iterable[str] | Callable[[str, Layer], bool]
+"""Which layers are sparse: their names, or a function of name and layer that says so."""
+
+
+class SparseLayer:
+    """A layer, its links, and the places where it has none.
+
+    Its weight stays an ordinary dense parameter that holds 0 where there is no link, so that anything that works on
+    the module still does. A hook masks its gradient as soon as there is one: clipping must not see what is no link's.
+    """
+
+    def __init__(self, name: str, module: Layer, links: Links, *, keeps_gradients: bool) -> None:
+        self.name, self.module, self.links = name, module, links
+        self._keeps_gradients = keeps_gradients
+        self._gradient: Tensor | None = None
+        self._absent = _absent(links, self.weight)
+        self._hook = self.weight.register_hook(self._on_gradient)
+        self.mask(self.weight.detach())
+
+    @property
+    def weight(self) -> nn.Parameter:
+        """The layer's own weight."""
+        return self.module.weight
+
+    def wire(self, links: Links) -> None:
+        """Other links from now on."""
+        self.links = links
+        self._absent = _absent(links, self.weight)
+
+    def mask(self, values: Tensor) -> None:
+        """Zeros, in place, wherever there is no link; `values` has the weight's shape."""
+        if self.links.n_free:
+            values.masked_fill_(self._absent_on(values), 0)
+
+    def weights(self) -> Floats:
+        """The weights of `links.places` in that order, (blocks, block), as rules want them."""
+        weight = self.weight.detach().reshape(self.links.n_out, self.links.n_in)
+        by_place = weight.t().reshape(self.links.n_places, self.links.block)
+        return _numpy(by_place[torch.from_numpy(self.links.places.copy()).to(weight.device)])
+
+    def take_gradient(self) -> Floats | None:
+        """The dense gradient (outputs, inputs) of the step that was just made, if it was kept; forgets it."""
+        gradient, self._gradient = self._gradient, None
+        return None if gradient is None else _numpy(gradient.reshape(self.links.n_out, self.links.n_in))
+
+    def release(self) -> None:
+        """Makes the layer an ordinary one again."""
+        self._hook.remove()
+
+    def _on_gradient(self, gradient: Tensor) -> Tensor:
+        if self._keeps_gradients:
+            held = self.weight.grad
+            # Adds up as .grad itself does, and begins anew where zero_grad made that begin anew: gradients of other
+            # losses that came this way (an actor's through its critic) are not this step's.
+            adds = self._gradient is not None and held is not None and bool(held.any())
+            self._gradient = self._gradient + gradient.detach() if adds else gradient.detach()
+        return gradient.masked_fill(self._absent_on(gradient), 0) if self.links.n_free else gradient
+
+    def _absent_on(self, values: Tensor) -> Tensor:
+        if self._absent.device != values.device:  # the module was moved
+            self._absent = self._absent.to(values.device)
+        return self._absent
+
+
+def layers_of(module: nn.Module) -> dict[str, Layer]:
+    """Linear and Conv2d layers by name, in the order in which the module has them."""
+    found = {name: child for name, child in module.named_modules() if isinstance(child, Layer)}
+    if not found:
+        raise ValueError(f"{type(module).__name__} has no Linear or Conv2d layer: there is nothing to wire sparse")
+    return found
+
+
+def shape_of(name: str, layer: Layer) -> tuple[int, int]:
+    """(n_in, n_out) of a layer that can be wired sparse; a kernel's places are all inputs of its output channel."""
+    if "weight" not in layer._parameters:
+        raise ValueError(f"layer {name!r} computes its weight from others (a parametrization): remove that first")
+    if isinstance(layer.weight, nn.UninitializedParameter):
+        raise ValueError(f"layer {name!r} has no shape yet: run one batch through the module first")
+    if not layer.weight.requires_grad:
+        raise ValueError(f"layer {name!r} is frozen (requires_grad is False): leave it out of layers")
+    if any(isinstance(getattr(hook, "__self__", None), SparseLayer) for hook in _hooks(layer.weight)):
+        raise ValueError(f"layer {name!r} is sparse already: call release() of its wiring first")
+    n_out, n_in = layer.weight.shape[0], layer.weight[0].numel()
+    return layer_width(f"inputs of layer {name!r}", n_in), layer_width(f"outputs of layer {name!r}", n_out)
+
+
+def chosen(found: dict[str, Layer], choice: Choice | None) -> list[str]:
+    """Names of the layers to wire sparse, in the order of `found`: all but the last unless chosen."""
+    if choice is None:
+        *names, last = found
+        if not names:
+            raise ValueError(f"{last!r} is the only layer, and the last one stays dense unless layers names it")
+        return names
+    if callable(choice):
+        names = [name for name, layer in found.items() if choice(name, layer)]
+    elif isinstance(choice, str):
+        raise TypeError(f"layers must be names such as [{choice!r}], or a function of name and layer, not a text")
+    else:
+        wanted = set(choice)
+        for name in wanted - set(found):
+            nearest = difflib.get_close_matches(name, list(found), n=1, cutoff=0.5)
+            hint = f", did you mean {nearest[0]!r}?" if nearest else ""
+            raise ValueError(f"there is no Linear or Conv2d layer {name!r}{hint}; there are {', '.join(found)}")
+        names = [name for name in found if name in wanted]
+    if not names:
+        raise ValueError(f"layers chooses none: choose from {', '.join(found)}")
+    return names
+
+
+def refuse_shared(module: nn.Module, names: Iterable[str]) -> None:
+    """A weight that two modules use cannot have two wirings, and one that a mask is for must not be somewhere else."""
+    owners: dict[int, dict[int, str]] = {}
+    for name, parameter in _all_parameters(module):
+        owner, _, _ = name.rpartition(".")
+        owners.setdefault(id(parameter), {}).setdefault(id(module.get_submodule(owner)), owner)
+    for name in names:
+        users = list(owners[id(module.get_submodule(name).weight)].values())
+        if len(users) > 1:
+            raise ValueError(f"the weight of layer {name!r} is shared by {' and '.join(map(repr, users))}: untie them")
+
+
+def _all_parameters(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    return module.named_parameters(remove_duplicate=False)
+
+
+def _hooks(weight: Tensor) -> list[object]:
+    return list((weight._backward_hooks or {}).values())
+
+
+def _absent(links: Links, weight: Tensor) -> Tensor:
+    """True where a weight of this shape has no link."""
+    by_place = torch.ones(links.n_places, dtype=torch.bool)
+    by_place[torch.from_numpy(links.places.copy())] = False
+    by_input = by_place.repeat_interleave(links.block).reshape(links.n_in, links.n_out)
+    return by_input.t().reshape(weight.shape).to(weight.device)
+
+
+def _numpy(values: Tensor) -> Floats:
+    # float32 stays float32, or blocks would not be ranked to the bit as the engine ranks them
+    array: Floats = values.to("cpu", torch.promote_types(values.dtype, torch.float32)).numpy()
+    return array

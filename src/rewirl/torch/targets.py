@@ -1,0 +1,80 @@
+"""Target modules: how they follow, and how they stay as sparse as what they follow (Algorithm 3)."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rewirl._core import Network
+from rewirl.topology import Links
+
+
+@torch.no_grad()
+def polyak(online: nn.Module, target: nn.Module, tau: float) -> None:
+    """θ' ← τθ + (1-τ)θ' for every parameter; buffers (running means and the like) are copied."""
+    theirs = dict(target.named_parameters())
+    for name, mine in _paired(online, target):
+        theirs[name].mul_(1 - tau).add_(mine.to(theirs[name].device), alpha=tau)
+    for mine, other in zip(online.buffers(), target.buffers(), strict=True):
+        other.copy_(mine)
+
+
+def _paired(online: nn.Module, target: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    mine, theirs = dict(online.named_parameters()), dict(target.named_parameters())
+    for name in sorted(mine.keys() ^ theirs.keys()):
+        only = "the module" if name in mine else "the target"
+        raise ValueError(f"only {only} has a parameter {name!r}: a target must be built like its module")
+    for name, parameter in mine.items():
+        if parameter is theirs[name]:
+            raise ValueError(f"the parameter {name!r} is the module's own: a target needs a copy (copy.deepcopy)")
+        if parameter.shape != theirs[name].shape:
+            raise ValueError(
+                f"the target's {name!r} has the shape {tuple(theirs[name].shape)}, not {tuple(parameter.shape)}"
+            )
+    return list(mine.items())
+
+
+@torch.no_grad()
+def keep_largest(weight: Tensor, links: Links) -> None:
+    """MaintainSparsity: of a target's weight only the k largest magnitudes stay, k the links of the layer it follows."""
+    rows = weight.reshape(links.n_out // links.block, links.block, links.n_in)
+    # (output blocks, inputs); added up one by one, as the engine does
+    magnitude = reduce(torch.add, rows.abs().unbind(1))
+    alive = magnitude != 0
+    excess = int(alive.sum()) - links.blocks
+    if excess <= 0:
+        return
+    limit = magnitude[alive].kthvalue(excess).values
+    goes = alive & (magnitude <= limit)
+    surplus = int(goes.sum()) - excess
+    if surplus > 0:
+        equal = _places(magnitude == limit)
+        stay = torch.from_numpy(equal[_in_engine_order(equal, links, _places(alive))[-surplus:]]).to(weight.device)
+        goes.t()[stay // goes.shape[0], stay % goes.shape[0]] = False
+    weight.masked_fill_(goes.repeat_interleave(links.block, dim=0).reshape(weight.shape), 0)
+
+
+def _places(where: Tensor) -> NDArray[np.int64]:
+    """Places of a mask (output blocks, inputs), ascending."""
+    places: NDArray[np.int64] = where.t().reshape(-1).nonzero().ravel().cpu().numpy()
+    return places
+
+
+def _in_engine_order(equal: NDArray[np.int64], links: Links, alive: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order in which equal magnitudes go: as the engine keeps them, links of the module first, then the others."""
+    others = np.setdiff1d(alive, links.places, assume_unique=True)
+    rank = np.empty(links.n_places, dtype=np.int64)
+    rank[links.places] = _engine_rank(links, links.places)
+    if len(others):
+        rank[others] = links.blocks + _engine_rank(links, others)
+    return np.argsort(rank[equal])
+
+
+def _engine_rank(links: Links, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the engine keeps the block of each place. It keeps them in groups that only it knows, so it is asked."""
+    _, position = Network([(links.n_in, links.n_out, links.block, places)]).in_place_order(0)
+    return position[:: links.block] // links.block

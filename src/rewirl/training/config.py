@@ -1,0 +1,277 @@
+"""One run, everything about it resolved: what is trained on what, with which numbers."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import textwrap
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, ClassVar, Literal, Union
+
+from rewirl.agents.methods import Method, method, nearest
+from rewirl.agents.options import Options, SACOptions, TD3Options, WiringOptions
+from rewirl.topology import DropAndGrow
+from rewirl.topology._checks import MAX_WIDTH, finite_number, whole_number
+
+SEEDS = 2**32
+"""Seeds are below this."""
+DEFAULT_SPARSITY = 0.5
+"""Where the paper has no λ for a task."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """One run. Make it with `resolve`, which fills in what is not given, or read it with `from_toml`.
+
+    >>> config = RunConfig.resolve(method="ds-td3", task="HalfCheetah-v5", seed=1, lr=3e-4)
+    >>> config.lambdas, config.sparsity, config.eta, config.options.lr
+    ((7.0, 64.0), None, 0.05, 0.0003)
+    >>> RunConfig.from_toml(config.to_toml()) == config
+    True
+    """
+
+    method: str
+    """td3 or sac, alone (dense) or with static-, ds- or rigl- before it; see `rewirl methods`."""
+    task: str
+    """A Gymnasium task with flat Box observations and Box actions; see `rewirl tasks`."""
+    seed: int = 0
+    """What all chance in the run follows from, 0 to 4294967295."""
+    steps: int = 1_000_000
+    """Environment steps, those of random actions included."""
+    sparsity: float | None = None
+    """Share of all weights that do not exist, from 0 (dense) to below 1, spread over the layers."""
+    lambdas: tuple[float, ...] | None = None
+    """λ of each layer but the last, instead of the sparsity: round(λ (n_in + n_out)) links."""
+    eta: float = 0.05
+    """η: share of the links that one adaptation replaces."""
+    adapt_every: int = 1000
+    """e: updates from one adaptation of the wiring to the next."""
+    block: int = 1
+    """Neighbouring outputs that share an input, 1, 2 or 4: 1 is the paper's wiring, 4 is faster."""
+    random_steps: int = 25_000
+    """Steps of uniformly random actions before learning begins."""
+    eval_every: int = 5000
+    """Steps from one evaluation to the next; the first is at step 0."""
+    eval_episodes: int = 10
+    """Episodes of an evaluation."""
+    replay_size: int = 1_000_000
+    """Transitions that are remembered."""
+    threads: int = 1
+    """Threads of the kernels; results are the same for any number."""
+    checkpoint_every: int = 10_000
+    """Steps from one checkpoint to the next, rounded up to the end of an episode."""
+    keep_replay: bool = False
+    """Keep the replay in the run folder after the last step, so that the run can go on later."""
+    eval_process: bool = False
+    """Evaluate on another process, so that a spare core hides the time; the numbers are the same."""
+    options: TD3Options | SACOptions
+    """The numbers of the algorithm."""
+
+    FREE: ClassVar[frozenset[str]] = frozenset({"steps", "threads", "checkpoint_every", "keep_replay", "eval_process"})
+    """Fields that may differ when a run is resumed: what is computed up to any step does not depend on them."""
+
+    @classmethod
+    def resolve(cls, *, method: str, task: str, **given: Any) -> RunConfig:
+        """The run that these words describe: what is not given comes from the paper.
+
+        `given` may name any field and any number of the algorithm's options; None is as if not given.
+        """
+        chosen = _method(method)
+        _text("task", task)
+        if not task or ".." in task or task.startswith("/"):
+            raise ValueError(f"{task!r} is no task: give the name of a Gymnasium task, e.g. HalfCheetah-v5")
+        given = {name: value for name, value in given.items() if value is not None}
+        for name in given:
+            _check_known(name, chosen)
+        values = {name: _coerce(name, hint, given[name]) for name, hint in hints(cls).items() if name in given}
+        numbers = {n: _coerce(n, hint, given[n]) for n, hint in hints(chosen.options).items() if n in given}
+        options = chosen.options(**numbers)
+        values = {"eta": chosen.eta, "random_steps": chosen.random_steps, **values}
+        if chosen.rule.sparse and "sparsity" not in values and "lambdas" not in values:
+            # The paper chose its λ for its own widths.
+            preset = chosen.lambdas(task) if options.hidden == Options.hidden else None
+            values.update({"lambdas": preset} if preset else {"sparsity": DEFAULT_SPARSITY})
+        if values.get("lambdas") is not None:
+            values["lambdas"] = tuple(map(float, values["lambdas"]))
+        return cls(method=method, task=task, options=typing.cast(TD3Options | SACOptions, options), **values)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seed < SEEDS:
+            raise ValueError(f"seed must be from 0 to {SEEDS - 1}, not {self.seed}")
+        for name in _COUNTS:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.random_steps < 0:
+            raise ValueError(f"random_steps must not be negative, and is {self.random_steps}")
+        chosen = _method(self.method)
+        if not isinstance(self.options, chosen.options):
+            raise ValueError(f"{self.method} needs {chosen.options.__name__}, not {type(self.options).__name__}")
+        if self.sparsity is not None and self.lambdas is not None:
+            raise ValueError("give either sparsity or lambdas, and not both: they are two ways to say one thing")
+        if not chosen.rule.sparse and (self.sparsity or self.lambdas is not None or self.block != 1):
+            raise ValueError(f"{self.method} is dense: for sparsity, lambdas or block use ds-{chosen.algorithm}")
+        if not issubclass(chosen.rule, DropAndGrow) and (self.eta, self.adapt_every) != (chosen.eta, 1000):
+            raise ValueError(f"{self.method} never rewires: for eta or adapt_every use ds-{chosen.algorithm}")
+        # Refuses what cannot be wired whatever the task's sizes: with the most inputs there is most room for links.
+        self.wiring().counts((MAX_WIDTH, *self.options.hidden, 1))
+
+    def wiring(self) -> WiringOptions:
+        """Which links the networks have and how they change."""
+        rule = _method(self.method).rule
+        changes = {"eta": self.eta, "every": self.adapt_every} if issubclass(rule, DropAndGrow) else {}
+        return WiringOptions(rule=rule(**changes), lambdas=self.lambdas, sparsity=self.sparsity, block=self.block)
+
+    def items(self) -> dict[str, Any]:
+        """All that is set, by the names that `resolve`, flags and files use."""
+        flat = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
+        return {name: value for name, value in (flat | asdict(self.options)).items() if value is not None}
+
+    def differences(self, other: RunConfig) -> list[str]:
+        """What makes `other` another run than this one, one line each; empty if it may resume this one."""
+        mine, theirs = self.items(), other.items()
+        names = [name for name in mine | theirs if name not in self.FREE and mine.get(name) != theirs.get(name)]
+        return [f"{name}: {_shown(mine.get(name))} is now {_shown(theirs.get(name))}" for name in names]
+
+    def to_toml(self) -> str:
+        """As a file that `from_toml` reads, with what each line means."""
+        meanings = {**meanings_of(type(self)), **meanings_of(type(self.options))}
+        lines = [f"{name} = {_toml(value)}  # {meanings[name]}" for name, value in self.items().items()]
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_toml(cls, text: str) -> RunConfig:
+        """The run that a file describes."""
+        given = parse_toml(text)
+        for name in ("method", "task"):
+            if name not in given:
+                raise ValueError(f"the config has no {name}: add a line such as {name} = {_EXAMPLES[name]!r}")
+        return cls.resolve(**given)
+
+
+_COUNTS = ("steps", "adapt_every", "eval_every", "eval_episodes", "replay_size", "threads", "checkpoint_every")
+_EXAMPLES = {"method": "ds-td3", "task": "HalfCheetah-v5"}
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """What a config file gives, checked by name: some or all of what `RunConfig.resolve` takes.
+
+    >>> parse_toml("seed = 3")
+    {'seed': 3}
+    """
+    try:
+        given: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"the config is not TOML: {error}") from None
+    chosen = _method(given["method"]) if "method" in given else None
+    for name in given:
+        _check_known(name, chosen)
+    return given
+
+
+def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`below` with what `above` gives instead; sparsity and lambdas replace each other.
+
+    >>> overlay({"seed": 1, "lambdas": [7, 64]}, {"sparsity": 0.8})
+    {'seed': 1, 'sparsity': 0.8}
+    """
+    pair = {"sparsity", "lambdas"}
+    replaced = pair if pair & above.keys() else set()
+    return {name: value for name, value in below.items() if name not in replaced} | dict(above)
+
+
+def hints(kind: type) -> dict[str, Any]:
+    """Types of a dataclass's own numbers and texts, by name."""
+    resolved = typing.get_type_hints(kind)
+    return {f.name: resolved[f.name] for f in fields(kind) if f.name not in ("method", "task", "options")}
+
+
+def meanings_of(kind: type) -> dict[str, str]:
+    """The docstring below each field of a dataclass, by name: what help and config files say about it.
+
+    >>> meanings_of(TD3Options)["gamma"]
+    'γ: discount.'
+    """
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for statement, following in zip(body.body, body.body[1:], strict=False):
+            if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
+                found[ast.unparse(statement.target)] = " ".join(ast.literal_eval(following.value).split())
+    return found
+
+
+def default_of(kind: type, name: str) -> Any:
+    """A field's default, or None when it has none."""
+    default = {f.name: f.default for f in fields(kind)}[name]
+    return None if default is MISSING else default
+
+
+def _method(name: object) -> Method:
+    return method(_text("method", name))
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a text, e.g. {_EXAMPLES[name]!r}, not {value!r}")
+    return value
+
+
+def _check_known(name: str, chosen: Method | None) -> None:
+    of_run = {"method", "task", *hints(RunConfig)}
+    of_options: dict[type[Options], set[str]] = {kind: set(hints(kind)) for kind in (TD3Options, SACOptions)}
+    mine = of_options[chosen.options] if chosen else set[str]().union(*of_options.values())
+    if name in of_run | mine:
+        return
+    elsewhere = [kind.__name__.removesuffix("Options") for kind, names in of_options.items() if name in names]
+    if elsewhere and chosen:
+        raise ValueError(f"{name} is an option of {elsewhere[0]}, which {chosen.name} is not{nearest(name, mine)}")
+    raise ValueError(f"there is no option {name!r}{nearest(name, sorted(of_run | mine))}")
+
+
+def _coerce(name: str, hint: Any, value: object) -> Any:
+    """`value` as the field's type, refused when it is another thing: text is text, and 3.5 is no count."""
+    try:
+        return _as_type(name, hint, value)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _as_type(name: str, hint: Any, value: object) -> Any:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        literal = [a for kind in inner if typing.get_origin(kind) is Literal for a in typing.get_args(kind)]
+        if value in literal:
+            return value
+        if literal and isinstance(value, str):
+            raise TypeError(f"{name} must be a number or {literal[0]!r}, not {value!r}")
+        return _as_type(name, next(kind for kind in inner if kind is not types.NoneType), value)
+    if origin is tuple:
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise TypeError(f"{name} must be numbers such as [256, 256], not {value!r}")
+        return tuple(_as_type(name, inner[0], item) for item in value)
+    if hint is bool:
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} must be true or false, not {value!r}")
+        return value
+    return whole_number(name, value) if hint is int else finite_number(name, value)
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else _toml(value)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, str):
+        # A TOML basic string escapes as JSON does, except that JSON leaves DEL alone.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

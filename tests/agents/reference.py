@@ -1,0 +1,244 @@
+"""TD3 and SAC once more, as anyone would write them in PyTorch: dense matrices, masks, autograd, torch.optim.
+
+Written from the paper and shared with no line of the engine or of the agents, but for the rules of rewiring (topology has
+its own hand-computed tests) and for drawing the same random numbers in the same order.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from rewirl.agents import ActorCritic, SACAgent
+from rewirl.nn import Network
+from rewirl.topology import Links
+
+
+class Masked(nn.Module):
+    """An MLP whose hidden layers are multiplied by masks."""
+
+    def __init__(self, net: Network, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.links = [net.links(layer) for layer in range(net.layers)]
+        self.weights = nn.ParameterList()
+        self.biases = nn.ParameterList()
+        self.masks: list[torch.Tensor] = []
+        for layer, links in enumerate(self.links):
+            dense = torch.from_numpy(to_dense(links, net.weights(layer))).to(dtype)
+            self.weights.append(nn.Parameter(dense))
+            self.biases.append(nn.Parameter(torch.from_numpy(net.biases(layer).copy()).to(dtype)))
+            self.masks.append(mask_of(links, dtype))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        last = len(self.weights) - 1
+        for i, (w, b, m) in enumerate(zip(self.weights, self.biases, self.masks, strict=True)):
+            x = F.linear(x, w * m, b)
+            x = F.relu(x) if i < last else x
+        return x
+
+
+def to_dense(links: Links, weights: np.ndarray) -> np.ndarray:
+    by_place = np.zeros((links.n_places, links.block), dtype=np.float32)
+    by_place[links.places] = weights
+    return np.ascontiguousarray(by_place.reshape(links.n_in, links.n_out).T)
+
+
+def mask_of(links: Links, dtype: torch.dtype) -> torch.Tensor:
+    return torch.from_numpy(to_dense(links, np.ones((links.blocks, links.block), dtype=np.float32))).to(dtype)
+
+
+def in_place_order(links: Links, dense: torch.Tensor) -> np.ndarray:
+    by_place = dense.detach().numpy().T.reshape(links.n_places, links.block)
+    return by_place[links.places].astype(np.float32)
+
+
+class Reference:
+    """An agent in PyTorch, begun as a copy of `agent`."""
+
+    def __init__(self, agent: ActorCritic, dtype: torch.dtype) -> None:
+        self.options, self.rule = agent.options, agent.wiring.rule
+        self.n_act = agent.n_act
+        self.rng = copy.deepcopy(agent.rng)
+        self.dtype = dtype
+        self.actor = Masked(agent.actor, dtype)
+        self.critics = [Masked(c, dtype) for c in agent.critics]
+        self.actor_target = copy.deepcopy(self.actor)
+        self.critic_targets = [copy.deepcopy(c) for c in self.critics]
+        o = agent.options
+
+        def adam(parameters):
+            return torch.optim.Adam(
+                parameters, lr=o.lr, betas=(o.beta1, o.beta2), eps=o.adam_eps, weight_decay=o.weight_decay
+            )
+
+        self.optimizers = {id(net): adam(net.parameters()) for net in (self.actor, *self.critics)}
+        self.updates = 0
+        self.actor_adapts = False
+        if isinstance(agent, SACAgent) and o.alpha == "auto":
+            self.log_alpha = torch.zeros((), dtype=torch.float64, requires_grad=True)
+            self.alpha_optimizer = torch.optim.Adam([self.log_alpha], lr=o.lr)
+            self.target_entropy = agent.target_entropy
+
+    # --------------------------------------------------------------- helpers
+
+    def normal(self, n: int) -> torch.Tensor:
+        return torch.from_numpy(self.rng.standard_normal((self.n_act, n), dtype=np.float32).T.copy()).to(self.dtype)
+
+    def descend(self, net: Masked, loss: torch.Tensor) -> None:
+        self.optimizers[id(net)].zero_grad()
+        gradients = torch.autograd.grad(loss, list(net.parameters()))
+        for parameter, gradient in zip(net.parameters(), gradients, strict=True):
+            parameter.grad = gradient
+        self.optimizers[id(net)].step()
+
+    def adapt(self, net: Masked) -> None:
+        state = self.optimizers[id(net)].state
+        for layer, links in enumerate(net.links):
+            if links.n_free == 0:
+                continue
+            w = net.weights[layer]
+            change = self.rule.rewire(links, in_place_order(links, w), self.rng, self.layer_gradient(net, layer))
+            net.links[layer] = change.links
+            net.masks[layer] = mask_of(change.links, self.dtype)
+            fresh = mask_of(Links(links.n_in, links.n_out, links.block, change.grown), self.dtype)
+            stays = net.masks[layer] * (1 - fresh)
+            with torch.no_grad():
+                w.mul_(stays)
+                for moment in ("exp_avg", "exp_avg_sq"):
+                    state[w][moment].mul_(stays)
+
+    def layer_gradient(self, net: Masked, layer: int) -> np.ndarray | None:
+        """The dense gradient of the last loss, found by autograd through unmasked copies of the weights."""
+        if not self.rule.wants_gradients:
+            return None
+        return self.full_gradients[id(net)][layer]
+
+    def remember_full_gradients(self, net: Masked, loss_of) -> None:
+        if not self.rule.wants_gradients:
+            return
+        # w·m with a free addition at every place: its gradient is the dense one
+        free = [torch.zeros_like(w, requires_grad=True) for w in net.weights]
+
+        def forward(x: torch.Tensor) -> torch.Tensor:
+            last = len(net.weights) - 1
+            for i, (w, b, m, z) in enumerate(zip(net.weights, net.biases, net.masks, free, strict=True)):
+                x = F.linear(x, w.detach() * m + z, b.detach())
+                x = F.relu(x) if i < last else x
+            return x
+
+        gradients = torch.autograd.grad(loss_of(forward), free)
+        self.full_gradients = getattr(self, "full_gradients", {})
+        self.full_gradients[id(net)] = [g.numpy().astype(np.float32) for g in gradients]
+
+    def train(self, net: Masked, loss_of) -> None:
+        self.remember_full_gradients(net, loss_of)
+        self.descend(net, loss_of(net))
+
+    def follow(self, target: Masked, online: Masked, tau: float) -> None:
+        with torch.no_grad():
+            for layer, (mine, theirs) in enumerate(zip(target.weights, online.weights, strict=True)):
+                mine.copy_(tau * theirs * online.masks[layer] + (1 - tau) * mine)
+                links = online.links[layer]
+                if links.n_free:
+                    # MaintainSparsity: the k largest stay (blocks by the sum of their magnitudes)
+                    size = mine.abs().T.reshape(links.n_places, links.block).sum(1)
+                    keep = torch.zeros_like(size)
+                    keep[torch.topk(size, links.blocks).indices] = 1
+                    kept = keep.repeat_interleave(links.block).reshape(links.n_in, links.n_out).T
+                    mine.mul_(kept)
+                target.masks[layer] = torch.ones_like(mine)
+            for mine, theirs in zip(target.biases, online.biases, strict=True):
+                mine.copy_(tau * theirs + (1 - tau) * mine)
+
+    def tensors(self, transitions) -> tuple[torch.Tensor, ...]:
+        def of(array):
+            return torch.from_numpy(np.ascontiguousarray(np.atleast_2d(array).T)).to(self.dtype)
+
+        t = transitions
+        return of(t.obs.array), of(t.action), of(t.reward), of(t.terminated), of(t.next_obs.array)
+
+
+class TorchTD3(Reference):
+    def update(self, transitions) -> None:
+        o = self.options
+        self.updates += 1
+        s, a, r, d, s2 = self.tensors(transitions)
+        n = len(s)
+        with torch.no_grad():
+            noise = (o.target_noise * self.normal(n)).clamp(-o.target_clip, o.target_clip)
+            a2 = (torch.tanh(self.actor_target(s2)) + noise).clamp(-1, 1)
+            x2 = torch.cat([s2, a2], 1)
+            y = r + o.gamma * (1 - d) * torch.min(*(t(x2) for t in self.critic_targets))
+        x = torch.cat([s, a], 1)
+        for critic in self.critics:
+            self.train(critic, lambda net: F.mse_loss(net(x), y))
+        if self.rule.due(self.updates):
+            for critic in self.critics:
+                self.adapt(critic)
+            self.actor_adapts = True
+        if self.updates % o.policy_delay == 0:
+            self.train(self.actor, lambda net: -self.critics[0](torch.cat([s, torch.tanh(net(s))], 1)).mean())
+            if self.actor_adapts:
+                self.adapt(self.actor)
+                self.actor_adapts = False
+            for target, online in zip(self.critic_targets, self.critics, strict=True):
+                self.follow(target, online, o.tau)
+            self.follow(self.actor_target, self.actor, o.tau)
+
+
+class TorchSAC(Reference):
+    def alpha(self) -> float:
+        return float(self.log_alpha.detach().exp()) if self.options.alpha == "auto" else self.options.alpha
+
+    def sample(self, out: torch.Tensor, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        mean, log_std = out.chunk(2, dim=1)
+        std = log_std.clamp(-20, 2).exp()
+        gaussian = torch.distributions.Normal(mean, std)
+        u = mean + std * noise
+        squash = torch.distributions.transforms.TanhTransform(cache_size=1)
+        a = squash(u)
+        log_prob = gaussian.log_prob(u) - squash.log_abs_det_jacobian(u, a)
+        return a, log_prob.sum(1, keepdim=True)
+
+    def update(self, transitions) -> None:
+        o = self.options
+        self.updates += 1
+        s, a, r, d, s2 = self.tensors(transitions)
+        n = len(s)
+        alpha = self.alpha()
+        with torch.no_grad():
+            a2, log_prob2 = self.sample(self.actor(s2), self.normal(n))
+            x2 = torch.cat([s2, a2], 1)
+            y = r + o.gamma * (1 - d) * (torch.min(*(t(x2) for t in self.critic_targets)) - alpha * log_prob2)
+        x = torch.cat([s, a], 1)
+        for critic in self.critics:
+            self.train(critic, lambda net: F.mse_loss(net(x), y))
+        if self.rule.due(self.updates):
+            for critic in self.critics:
+                self.adapt(critic)
+            self.actor_adapts = True
+        noise = self.normal(n)
+        log_probs = []
+
+        def actor_loss(net) -> torch.Tensor:
+            a_new, log_prob = self.sample(net(s), noise)
+            log_probs.append(log_prob.detach())
+            q = torch.min(*(c(torch.cat([s, a_new], 1)) for c in self.critics))
+            return (alpha * log_prob - q).mean()
+
+        self.train(self.actor, actor_loss)
+        if self.actor_adapts:
+            self.adapt(self.actor)
+            self.actor_adapts = False
+        if o.alpha == "auto":
+            loss = -(self.log_alpha * (log_probs[-1].mean().double() + self.target_entropy))
+            self.alpha_optimizer.zero_grad()
+            loss.backward()
+            self.alpha_optimizer.step()
+        if self.updates % o.target_interval == 0:
+            for target, online in zip(self.critic_targets, self.critics, strict=True):
+                self.follow(target, online, o.tau)
