@@ -16,6 +16,10 @@ namespace {
 #define REWIRL_INLINE inline __attribute__((always_inline))
 
 using AllPatterns = std::make_index_sequence<15>;
+// Those that a target's few extra links have: a block of two, one row, all four.
+using ExtraPatterns = std::index_sequence<0, 1, 6, 7, 8, 9, 14>;
+static_assert(kPatterns[0] == 3 && kPatterns[1] == 12 && kPatterns[6] == 1 && kPatterns[7] == 2 && kPatterns[8] == 4 &&
+              kPatterns[9] == 8 && kPatterns[14] == 15);
 
 constexpr int popcount(int pattern) { return pattern ? pattern % 2 + popcount(pattern / 2) : 0; }
 
@@ -72,7 +76,7 @@ void forward_panel(const Forward& a, int first, int group_begin, int group_end) 
       REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = start;
     }
     add_group<P>(acc, a.links, g, x, a.stride, AllPatterns{});
-    if (a.extra.entry) add_group<P>(acc, a.extra, g, x, a.stride, AllPatterns{});
+    if (a.extra.entry) add_group<P>(acc, a.extra, g, x, a.stride, ExtraPatterns{});
     REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
       if (r >= rows) break;
       const int64_t at = (4 * int64_t(g) + r) * a.stride + first * W;
@@ -252,27 +256,34 @@ void polyak(float* __restrict target, const float* __restrict online, float tau,
 }
 
 template <int B>
-int64_t small_blocks(const float* w, int64_t blocks, float limit, uint64_t* found, int64_t* n_found) {
-  constexpr int C = 32;  // blocks looked at together: most chunks hold nothing small
-  int64_t zeros = 0, n = 0;
-  float score[C];
-  for (int64_t i = 0; i < blocks; i += C) {
-    const int count = int(std::min<int64_t>(C, blocks - i));
-    for (int c = 0; c < count; ++c) {
-      score[c] = 0;
-      for (int r = 0; r < B; ++r) score[c] += std::fabs(w[(i + c) * B + r]);
+REWIRL_INLINE vec scores(const float* w) {
+  if constexpr (B == 1) {
+    return magnitude(*reinterpret_cast<const uvec*>(w));
+  } else {
+    vec out;
+    for (int i = 0; i < W; ++i) {
+      out[i] = std::fabs(w[i * B]);
+      for (int r = 1; r < B; ++r) out[i] += std::fabs(w[i * B + r]);
     }
-    for (int c = count; c < C; ++c) score[c] = INFINITY;
-    int below = 0;
-    for (int c = 0; c < C; ++c) below += score[c] < limit;
-    for (int c = 0; below > 0; ++c) {
-      if (!(score[c] < limit)) continue;
-      --below;
+    return out;
+  }
+}
+
+template <int B>
+int64_t small_blocks(const float* w, int64_t blocks, float limit, uint64_t* found, int64_t* n_found) {
+  int64_t zeros = 0, n = 0;
+  for (int64_t i = 0; i < blocks; i += W) {
+    const vec score = scores<B>(w + i * B);  // the room behind an array makes this safe for the last vector
+    uint32_t below = lanes(score < splat(limit));
+    if (i + W > blocks) below &= (1u << (blocks - i)) - 1;
+    for (; below; below &= below - 1) {
+      const int c = __builtin_ctz(below);
+      const float s = score[c];
       uint32_t bits;
-      std::memcpy(&bits, &score[c], 4);  // magnitudes compare like their bits
+      std::memcpy(&bits, &s, 4);  // magnitudes compare like their bits
       found[n] = uint64_t(bits) << 32 | uint64_t(i + c);
-      n += score[c] != 0.0f;
-      zeros += score[c] == 0.0f;
+      n += s != 0.0f;
+      zeros += s == 0.0f;
     }
   }
   *n_found = n;

@@ -27,7 +27,7 @@ constexpr int kPatterns[15] = {3, 12, 5, 10, 6, 9, 1, 2, 4, 8, 7, 14, 11, 13, 15
 
 struct Forward {
   Groups links;
-  Groups extra;       // further links of a target network; extra.entry may be null
+  Groups extra;       // further links of a target network, of patterns 1, 2, 4, 8, 3, 12, 15 only; extra.entry may be null
   const float* bias;  // may be null
   const float* gate;  // may be null: the result is zeroed where gate is not positive (the way back through a ReLU)
   const float* x;

@@ -24,10 +24,12 @@ Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places)
   wire(places, n_places);
 }
 
-void Layer::wire(const int64_t* places, int64_t n_places) {
+InPlaceOrder Layer::wire(const int64_t* places, int64_t n_places) {
   check_places(shape, places, n_places);
-  outputs = by_outputs(shape, places, n_places);
-  inputs = by_inputs(shape, outputs, position);
+  InPlaceOrder order;
+  outputs = by_outputs(shape, places, n_places, false, order);
+  inputs = by_inputs(shape, order, position);
+  return order;
 }
 
 void Layer::sync(const float* flat) {
@@ -185,8 +187,7 @@ void Network::rewire(int64_t index, const int64_t* places, int64_t n_places) {
   require(n_places == layer.blocks(), "rewiring keeps the number of links: the layer has " + str(layer.links()) + ", not " +
                                           str(n_places * layer.shape.block));
   const InPlaceOrder before = in_place_order(layer.shape, layer.outputs);
-  layer.wire(places, n_places);  // checks all of them before it changes anything
-  const InPlaceOrder after = in_place_order(layer.shape, layer.outputs);
+  const InPlaceOrder after = layer.wire(places, n_places);  // checks all of them before it changes anything
   for (float* flat : {w_.get(), m_.get(), v_.get()}) {
     float* values = flat + layer.weight_at;
     const std::vector<float> old(values, values + layer.links());

@@ -20,7 +20,7 @@ class Target;
 struct Layer {
   Layer(const Shape& shape, const int64_t* places, int64_t n_places);
 
-  void wire(const int64_t* places, int64_t n_places);
+  InPlaceOrder wire(const int64_t* places, int64_t n_places);
   // Copies the weights to where the way back finds them; due whenever weights changed.
   void sync(const float* weights);
   int64_t links() const { return outputs.links(); }

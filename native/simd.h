@@ -4,6 +4,9 @@
 // that namespace too. The width is a compile-time constant: vectors wider than the registers spill catastrophically.
 #pragma once
 #include <cstdint>
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 #define REWIRL_WIDTH 16
@@ -26,6 +29,7 @@ constexpr int W = REWIRL_WIDTH;
 typedef float vec __attribute__((vector_size(4 * W), may_alias));
 typedef float vec4 __attribute__((vector_size(16), may_alias));
 typedef float vec4u __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float uvec __attribute__((vector_size(4 * W), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * W), may_alias));
 
 inline vec splat(float s) { return s - vec{}; }
@@ -37,6 +41,23 @@ inline void store4(float* p, vec4 v) { *reinterpret_cast<vec4u*>(p) = v; }
 
 // Where mask lanes are 0, the result is 0.
 inline vec keep(ivec mask, vec v) { return reinterpret_cast<vec>(mask & reinterpret_cast<ivec>(v)); }
+
+inline vec magnitude(vec v) { return keep(ivec{} + 0x7fffffff, v); }
+
+// One bit for each lane whose mask is set.
+inline uint32_t lanes(ivec mask) {
+#if defined(__AVX512F__)
+  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(mask));
+#elif defined(__AVX2__)
+  return uint32_t(_mm256_movemask_ps(reinterpret_cast<__m256>(mask)));
+#elif defined(__SSE2__)
+  return uint32_t(_mm_movemask_ps(reinterpret_cast<__m128>(mask)));
+#else
+  uint32_t out = 0;
+  for (int i = 0; i < W; ++i) out |= uint32_t(mask[i] & 1) << i;
+  return out;
+#endif
+}
 
 // NaN stays NaN (it is not < 0), so a broken network is seen and not hidden.
 inline vec relu(vec v) { return keep(~(v < vec{}), v); }

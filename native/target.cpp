@@ -9,6 +9,17 @@
 
 namespace rewirl {
 
+namespace {
+
+float score_of(uint64_t found) {
+  const uint32_t bits = uint32_t(found >> 32);
+  float score;
+  std::memcpy(&score, &bits, 4);
+  return score;
+}
+
+}  // namespace
+
 Target::Target(std::shared_ptr<Network> online) : online_(std::move(online)) {
   if (!online_) throw std::invalid_argument("a target needs a network to follow");
   std::lock_guard<std::mutex> lock(online_->mutex_);
@@ -98,15 +109,34 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
   }
   excess = std::min(excess, n);  // NaN weights are never below a limit
   if (excess <= 0) return;
-  std::nth_element(found_.begin(), found_.begin() + (excess - 1), found_.begin() + n);
-  for (int64_t i = 0; i < excess; ++i) {
+  const uint64_t cut = nth_smallest(n, excess, mine.limit);
+  for (int64_t i = 0; i < n; ++i) {
+    if (found_[i] > cut) continue;
     const int64_t at = int64_t(found_[i] & 0xffffffffu);
     std::fill_n(at < k ? mine.weights.get() + at * block : mine.extra_weights.get() + (at - k) * block, block, 0.0f);
   }
-  const uint32_t bits = uint32_t(found_[excess - 1] >> 32);
-  float largest;
-  std::memcpy(&largest, &bits, 4);
-  mine.limit = std::max(1.2f * largest, 1e-30f);
+  mine.limit = std::max(1.2f * score_of(cut), 1e-30f);
+}
+
+// The nth smallest of found_[0 .. n), all below limit: a histogram finds the narrow range it lies in.
+uint64_t Target::nth_smallest(int64_t n, int64_t nth, float limit) {
+  constexpr int kBins = 256;
+  const float scale = kBins / limit;
+  if (!std::isfinite(scale) || scale == 0) {
+    std::nth_element(found_.begin(), found_.begin() + (nth - 1), found_.begin() + n);
+    return found_[nth - 1];
+  }
+  const auto bin_of = [&](uint64_t f) { return std::min(int(score_of(f) * scale), kBins - 1); };
+  int32_t counts[kBins] = {};
+  for (int64_t i = 0; i < n; ++i) ++counts[bin_of(found_[i])];
+  int bin = 0;
+  int64_t before = 0;
+  while (before + counts[bin] < nth) before += counts[bin++];
+  std::vector<uint64_t> inside;
+  for (int64_t i = 0; i < n; ++i)
+    if (bin_of(found_[i]) == bin) inside.push_back(found_[i]);
+  std::nth_element(inside.begin(), inside.begin() + (nth - before - 1), inside.end());
+  return inside[nth - before - 1];
 }
 
 void Target::rewired(int64_t index, const InPlaceOrder& before, const InPlaceOrder& after) {
@@ -152,10 +182,9 @@ void Target::rewired(int64_t index, const InPlaceOrder& before, const InPlaceOrd
 }
 
 void Target::put_extra(TargetLayer& mine, const Shape& shape, const int64_t* places, int64_t n, const float* values) {
-  mine.extra = n > 0 ? by_outputs(shape, places, n) : GroupedLinks();
+  InPlaceOrder order;
+  mine.extra = n > 0 ? by_outputs(shape, places, n, shape.block == 1, order) : GroupedLinks();
   mine.extra_weights = aligned_floats(n * shape.block);
-  if (n == 0) return;
-  const InPlaceOrder order = in_place_order(shape, mine.extra);
   for (size_t k = 0; k < order.position.size(); ++k) mine.extra_weights.get()[order.position[k]] = values[k];
 }
 

@@ -32,7 +32,7 @@ void for_each_link(const GroupedLinks& links, const F& f) {
 }  // namespace
 
 GroupedLinks::GroupedLinks(int rows, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column,
-                           std::vector<uint32_t>& position) {
+                           bool single, std::vector<uint32_t>& position) {
   int order[16];
   for (int pattern = 1; pattern < 16; ++pattern) order[pattern] = index_of_pattern(pattern);
   const size_t groups = size_t(rows + 3) / 4, n = row.size();
@@ -43,7 +43,8 @@ GroupedLinks::GroupedLinks(int rows, const std::vector<uint16_t>& row, const std
     const int group = row[k] / 4;
     int bits = 0;
     begin.push_back(uint32_t(k));
-    for (const uint16_t c = column[k]; k < n && row[k] / 4 == group && column[k] == c; ++k) bits |= 1 << row[k] % 4;
+    for (const uint16_t c = column[k]; k < n && row[k] / 4 == group && column[k] == c && !(single && bits); ++k)
+      bits |= 1 << row[k] % 4;
     pattern.push_back(uint8_t(bits));
     ++count[size_t(group) * 15 + order[bits]];
   }
@@ -89,41 +90,42 @@ void check_places(const Shape& shape, const int64_t* places, int64_t n) {
   }
 }
 
-GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n) {
+GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n, bool single, InPlaceOrder& order) {
   const int64_t per_input = shape.n_out / shape.block;
-  std::vector<uint16_t> output, input;
-  output.reserve(size_t(n) * shape.block);
-  input.reserve(size_t(n) * shape.block);
-  for (int64_t k = 0; k < n; ++k)
+  std::vector<uint16_t> output(size_t(n) * shape.block), input(size_t(n) * shape.block);
+  for (int64_t k = 0, j = 0; k < n; ++k) {
+    while (places[k] >= (j + 1) * per_input) ++j;
     for (int b = 0; b < shape.block; ++b) {
-      output.push_back(uint16_t(places[k] % per_input * shape.block + b));
-      input.push_back(uint16_t(places[k] / per_input));
+      output[k * shape.block + b] = uint16_t((places[k] - j * per_input) * shape.block + b);
+      input[k * shape.block + b] = uint16_t(j);
     }
-  std::vector<uint32_t> position;
-  return GroupedLinks(shape.n_out, output, input, position);
+  }
+  order.places.assign(places, places + n);
+  return GroupedLinks(shape.n_out, output, input, single, order.position);
 }
 
-GroupedLinks by_inputs(const Shape& shape, const GroupedLinks& outputs, std::vector<uint32_t>& position) {
-  // A stable counting sort, first by input and then by output, gives rows (inputs) ascending within each column (output).
-  const InPlaceOrder sorted = in_place_order(shape, outputs);
-  const size_t n = sorted.position.size();
+GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, std::vector<uint32_t>& position) {
+  // Places ascend by input; a stable counting sort by output gives rows (inputs) ascending within each column (output).
+  const size_t n = order.position.size();
   const int64_t per_input = shape.n_out / shape.block;
-  std::vector<uint32_t> next(size_t(shape.n_out) + 1, 0);
-  const auto output_of = [&](size_t k) {
-    return size_t(sorted.places[k / shape.block] % per_input * shape.block) + k % shape.block;
-  };
-  for (size_t k = 0; k < n; ++k) ++next[output_of(k) + 1];
-  for (int i = 0; i < shape.n_out; ++i) next[i + 1] += next[i];
-  std::vector<uint16_t> row(n), column(n);
-  std::vector<uint32_t> canonical(n), where;
+  std::vector<uint16_t> input(n), output(n), row(n), column(n);
+  std::vector<uint32_t> next(size_t(shape.n_out) + 1, 0), canonical(n), where;
+  int64_t j = 0;
   for (size_t k = 0; k < n; ++k) {
-    const size_t output = output_of(k);
-    const uint32_t at = next[output]++;
-    row[at] = uint16_t(sorted.places[k / shape.block] / per_input);
-    column[at] = uint16_t(output);
-    canonical[at] = sorted.position[k];
+    const int64_t place = order.places[k / shape.block];
+    while (place >= (j + 1) * per_input) ++j;
+    input[k] = uint16_t(j);
+    output[k] = uint16_t((place - j * per_input) * shape.block + int64_t(k % shape.block));
+    ++next[output[k] + 1];
   }
-  GroupedLinks out(shape.n_in, row, column, where);
+  for (int i = 0; i < shape.n_out; ++i) next[i + 1] += next[i];
+  for (size_t k = 0; k < n; ++k) {
+    const uint32_t at = next[output[k]]++;
+    row[at] = input[k];
+    column[at] = output[k];
+    canonical[at] = order.position[k];
+  }
+  GroupedLinks out(shape.n_in, row, column, false, where);
   position.resize(n);
   for (size_t k = 0; k < n; ++k) position[where[k]] = canonical[k];
   return out;

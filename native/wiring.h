@@ -14,8 +14,10 @@ struct GroupedLinks {
 
   GroupedLinks() = default;
   // Link k is (row[k], column[k]); links of one column and one group of rows must be neighbours, rows ascending. position[k]
-  // becomes where link k stands among the weights.
-  GroupedLinks(int rows, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column, std::vector<uint32_t>& position);
+  // becomes where link k stands among the weights. With `single` every link is an entry of its own:
+  // for a target's few extra links, whose patterns would be runs of nothing.
+  GroupedLinks(int rows, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column, bool single,
+               std::vector<uint32_t>& position);
 
   Groups view(const float* w) const { return {entry.data(), weight.data(), count.data(), other.data(), w}; }
   int groups() const { return int(entry.size()) - 1; }
@@ -34,16 +36,17 @@ Shape checked_shape(int64_t n_in, int64_t n_out, int64_t block);
 // Throws std::invalid_argument unless places are ascending, unique and inside the shape.
 void check_places(const Shape& shape, const int64_t* places, int64_t n);
 
-// The links of a layer, grouped by outputs. The order of their weights in here is the order of all flat arrays.
-GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n);
-// The same links grouped by inputs, and for each of them its position by outputs.
-GroupedLinks by_inputs(const Shape& shape, const GroupedLinks& outputs, std::vector<uint32_t>& position);
-
-// Ascending places of the links, and for each link in that order (block by block) its position by outputs.
+// Links in ascending places, and for each link in that order (block by block) its position among the weights by outputs.
 struct InPlaceOrder {
   std::vector<int64_t> places;
   std::vector<uint32_t> position;
 };
+
+// The links at these places grouped by outputs, whose order is that of all flat arrays, and where each stands in it.
+GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n, bool single, InPlaceOrder& order);
+// The same links grouped by inputs, and for each of them its position by outputs.
+GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, std::vector<uint32_t>& position);
+// What by_outputs said of the order, found again.
 InPlaceOrder in_place_order(const Shape& shape, const GroupedLinks& outputs);
 // The values of links that are in both, from their old positions to their new; those of new links are 0.
 void carry(int block, const InPlaceOrder& before, const float* from, const InPlaceOrder& after, float* to);

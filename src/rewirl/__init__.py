@@ -1,1 +1,49 @@
-"""Deep RL agents that rewire themselves while they learn."""
+"""Deep RL agents that rewire themselves while they learn.
+
+>>> from rewirl import TD3, SET
+>>> agent = TD3("Pendulum-v1", wiring=SET(), sparsity=0.5, seed=1, hidden=(16, 16), random_steps=100, eval_every=0)
+>>> action, _ = agent.learn(200).predict([1.0, 0.0, 0.0])
+>>> action.shape
+(1,)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rewirl.deploy.policy import Policy as Policy
+    from rewirl.learners import SAC as SAC
+    from rewirl.learners import TD3 as TD3
+    from rewirl.topology import SET as SET
+    from rewirl.topology import Dense as Dense
+    from rewirl.topology import RigL as RigL
+    from rewirl.topology import Rule as Rule
+    from rewirl.topology import Static as Static
+
+    __version__: str
+
+# Found when first asked for: a device that only wants Policy needs neither Gymnasium nor MuJoCo.
+_HOMES = {
+    "TD3": "rewirl.learners",
+    "SAC": "rewirl.learners",
+    "Policy": "rewirl.deploy.policy",
+    **dict.fromkeys(("SET", "RigL", "Static", "Dense", "Rule"), "rewirl.topology"),
+}
+
+__all__ = ["SAC", "SET", "TD3", "Dense", "Policy", "RigL", "Rule", "Static", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rewirl")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'rewirl' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

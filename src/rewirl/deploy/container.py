@@ -12,7 +12,6 @@ import json
 import math
 import os
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from rewirl.deploy.errors import PolicyFileError
+from rewirl.deploy.files import write_aside
+
 Tensors = Mapping[str, NDArray[Any]]
 
 DTYPES = {"F32": np.dtype("<f4"), "I32": np.dtype("<i4")}
@@ -29,10 +31,6 @@ DTYPES = {"F32": np.dtype("<f4"), "I32": np.dtype("<i4")}
 
 MAX_HEADER = 1 << 20
 """Bytes of the longest header that is read."""
-
-
-class PolicyFileError(ValueError):
-    """A file that is not what it should be; the message names it and says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -105,28 +103,7 @@ def write(path: str | Path, tensors: Tensors, metadata: Mapping[str, str]) -> No
     text += b" " * (-len(text) % 8)
     if len(text) > MAX_HEADER:
         raise ValueError(f"names and metadata take {len(text)} bytes: at most {MAX_HEADER} fit")
-    _replace(Path(path), b"".join([len(text).to_bytes(8, "little"), text, *chunks]))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            try:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-                os.chmod(file.name, 0o666 & ~_umask())  # a temporary file is for its owner alone, a saved one is not
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
-    except OSError as error:  # about the file that was asked for, not about the one aside
-        raise OSError(error.errno, f"cannot write ({error.strerror})", str(path)) from None
-
-
-def _umask() -> int:
-    os.umask(mask := os.umask(0))
-    return mask
+    write_aside(Path(path), b"".join([len(text).to_bytes(8, "little"), text, *chunks]))
 
 
 def _sha256(tensors: Tensors, metadata: Mapping[str, str]) -> str:

@@ -85,6 +85,11 @@ class PolicyLayer:
         """Links that exist, of all that could."""
         return self.links / (self.n_in * self.n_out)
 
+    def head(self, n: int) -> PolicyLayer:
+        """The layer with only its first `n` outputs."""
+        end = self.indptr[n]
+        return PolicyLayer(self.n_in, n, self.indptr[: n + 1], self.columns[:end], self.weights[:end], self.bias[:n])
+
     def rows(self) -> Ints:
         """Output of each link."""
         return np.repeat(np.arange(self.n_out, dtype=np.int32), np.diff(self.indptr))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rewirl.deploy import container
-from rewirl.deploy.container import PolicyFileError
+from rewirl.deploy.errors import PolicyFileError
 from rewirl.deploy.layer import Floats, PolicyLayer, _owned
 
 __all__ = ["Policy", "PolicyFileError", "PolicyLayer"]
@@ -148,6 +148,14 @@ class Policy:
         low, high = self.low.astype(np.float64), self.high.astype(np.float64)
         return (high + low) / 2, (high - low) / 2
 
+    def acting(self) -> Policy:
+        """The policy without the outputs that `deterministic=True` does not need: a SAC policy without its log-std."""
+        *hidden, last = self.layers
+        box = {"low": self.low, "high": self.high}
+        return Policy(
+            layers=[*hidden, last.head(self.n_act)], **box, algorithm="td3", task=self.task, metadata=self.metadata
+        )
+
     def save(self, path: str | Path) -> None:
         """Writes one safetensors file; the same policy gives the same bytes."""
         tensors: dict[str, NDArray[Any]] = {"action.low": self.low, "action.high": self.high}
@@ -245,9 +253,9 @@ def _expected(sizes: list[int], links: list[int], n_act: int) -> dict[str, tuple
 
 
 def _numbers(name: str, text: Mapping[str, str]) -> list[int]:
-    if not re.fullmatch(r"[0-9]{1,10}(,[0-9]{1,10})*", text[name], re.ASCII):
+    if not re.fullmatch(r"[0-9]{1,10}(,[0-9]{1,10}){0,99}", text[name], re.ASCII):
         raise PolicyFileError(
-            f"the file states {name} {text[name]!r}: they must be whole numbers with commas between them"
+            f"the file states {name} {text[name]!r}: they must be at most 100 whole numbers with commas"
         )
     return [int(number) for number in text[name].split(",")]
 

@@ -121,17 +121,19 @@ class Network:
         """Links that a dense network of these widths has."""
         return sum(n_in * n_out for n_in, n_out in zip(self.sizes, self.sizes[1:], strict=False))
 
+    def _wired(self, layer: int) -> tuple[Links, Floats]:
+        places, position = self._core.in_place_order(layer)
+        start, _ = self._core.ranges(layer)
+        weights: Floats = self.parameters[start + position].reshape(-1, self._blocks[layer])
+        return Links(self.sizes[layer], self.sizes[layer + 1], self._blocks[layer], places), weights
+
     def links(self, layer: int) -> Links:
         """The wiring of a layer as it is now."""
-        places, _ = self._core.in_place_order(layer)
-        return Links(self.sizes[layer], self.sizes[layer + 1], self._blocks[layer], places)
+        return self._wired(layer)[0]
 
     def weights(self, layer: int) -> Floats:
         """A copy of a layer's weights in the order of `links(layer).places`, shape (blocks, block)."""
-        start, _ = self._core.ranges(layer)
-        _, position = self._core.in_place_order(layer)
-        weights: Floats = self.parameters[start + position].reshape(-1, self._blocks[layer])
-        return weights
+        return self._wired(layer)[1]
 
     def biases(self, layer: int) -> Floats:
         """A layer's biases."""
@@ -152,11 +154,11 @@ class Network:
         """TopologicalAdaptation (Algorithm 2) of every layer; says how many links were replaced."""
         replaced = 0
         for layer in range(self.layers):
-            links = self.links(layer)
-            if links.n_free == 0:
+            if self._counts[layer] == self.sizes[layer] * self.sizes[layer + 1]:
                 continue
+            links, weights = self._wired(layer)
             gradients = self.dense_gradient(layer) if rule.wants_gradients else None
-            change = rule.rewire(links, self.weights(layer), rng, gradients)
+            change = rule.rewire(links, weights, rng, gradients)
             if len(change.grown):
                 self.rewire(layer, change.links)
                 replaced += len(change.grown) * links.block
@@ -259,4 +261,4 @@ def _same_kind(name: str, state: Mapping[str, NDArray[np.generic]], like: NDArra
     value = _entry(name, state)
     if value.dtype != like.dtype or value.shape != like.shape:
         raise ValueError(f"{name} must be {like.dtype} of shape {like.shape}, the state has {_kind(value)}")
-    return np.ascontiguousarray(value)
+    return np.asarray(value, order="C")  # ascontiguousarray would give a number one dimension

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from rewirl.topology import Links
 from rewirl.topology._checks import Floats, layer_width
@@ -29,11 +30,11 @@ class SparseLayer:
         self._keeps_gradients = keeps_gradients
         self._gradient: Tensor | None = None
         self._absent = _absent(links, self.weight)
-        self._hook = self.weight.register_hook(self._on_gradient)
+        self._hook: RemovableHandle = self.weight.register_hook(self._on_gradient)  # type: ignore[no-untyped-call]
         self.mask(self.weight.detach())
 
     @property
-    def weight(self) -> nn.Parameter:
+    def weight(self) -> Tensor:
         """The layer's own weight."""
         return self.module.weight
 
@@ -53,10 +54,15 @@ class SparseLayer:
         by_place = weight.t().reshape(self.links.n_places, self.links.block)
         return _numpy(by_place[torch.from_numpy(self.links.places.copy()).to(weight.device)])
 
-    def take_gradient(self) -> Floats | None:
-        """The dense gradient (outputs, inputs) of the step that was just made, if it was kept; forgets it."""
-        gradient, self._gradient = self._gradient, None
-        return None if gradient is None else _numpy(gradient.reshape(self.links.n_out, self.links.n_in))
+    def gradient(self) -> Floats | None:
+        """The dense gradient (outputs, inputs) of the step that was just made, if it is kept and there was one."""
+        if self._gradient is None:
+            return None
+        return _numpy(self._gradient.reshape(self.links.n_out, self.links.n_in))
+
+    def forget_gradient(self) -> None:
+        """The step is over."""
+        self._gradient = None
 
     def release(self) -> None:
         """Makes the layer an ordinary one again."""
@@ -64,11 +70,13 @@ class SparseLayer:
 
     def _on_gradient(self, gradient: Tensor) -> Tensor:
         if self._keeps_gradients:
-            held = self.weight.grad
             # Adds up as .grad itself does, and begins anew where zero_grad made that begin anew: gradients of other
             # losses that came this way (an actor's through its critic) are not this step's.
-            adds = self._gradient is not None and held is not None and bool(held.any())
-            self._gradient = self._gradient + gradient.detach() if adds else gradient.detach()
+            before, held = self._gradient, self.weight.grad
+            if before is None or held is None or not held.any():
+                self._gradient = gradient.detach()
+            else:
+                self._gradient = before + gradient.detach()
         return gradient.masked_fill(self._absent_on(gradient), 0) if self.links.n_free else gradient
 
     def _absent_on(self, values: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 
 import numpy as np
@@ -16,31 +17,30 @@ from rewirl.topology import Links
 @torch.no_grad()
 def polyak(online: nn.Module, target: nn.Module, tau: float) -> None:
     """θ' ← τθ + (1-τ)θ' for every parameter; buffers (running means and the like) are copied."""
-    theirs = dict(target.named_parameters())
-    for name, mine in _paired(online, target):
-        theirs[name].mul_(1 - tau).add_(mine.to(theirs[name].device), alpha=tau)
-    for mine, other in zip(online.buffers(), target.buffers(), strict=True):
-        other.copy_(mine)
+    parameters = _paired("parameter", dict(online.named_parameters()), dict(target.named_parameters()))
+    buffers = _paired("buffer", dict(online.named_buffers()), dict(target.named_buffers()))
+    for mine, theirs in parameters:
+        theirs.mul_(1 - tau).add_(mine.to(theirs.device), alpha=tau)
+    for mine, theirs in buffers:
+        theirs.copy_(mine)
 
 
-def _paired(online: nn.Module, target: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    mine, theirs = dict(online.named_parameters()), dict(target.named_parameters())
+def _paired(kind: str, mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> list[tuple[Tensor, Tensor]]:
     for name in sorted(mine.keys() ^ theirs.keys()):
-        only = "the module" if name in mine else "the target"
-        raise ValueError(f"only {only} has a parameter {name!r}: a target must be built like its module")
-    for name, parameter in mine.items():
-        if parameter is theirs[name]:
-            raise ValueError(f"the parameter {name!r} is the module's own: a target needs a copy (copy.deepcopy)")
-        if parameter.shape != theirs[name].shape:
-            raise ValueError(
-                f"the target's {name!r} has the shape {tuple(theirs[name].shape)}, not {tuple(parameter.shape)}"
-            )
-    return list(mine.items())
+        only = "module" if name in mine else "target"
+        raise ValueError(f"only the {only} has a {kind} {name!r}: a target must be built like its module")
+    for name, tensor in mine.items():
+        if tensor is theirs[name]:
+            raise ValueError(f"the target's {kind} {name!r} is the module's own: a target is a copy (copy.deepcopy)")
+        if tensor.shape != theirs[name].shape:
+            shape, right = tuple(theirs[name].shape), tuple(tensor.shape)
+            raise ValueError(f"the target's {kind} {name!r} has the shape {shape}: it must have the module's, {right}")
+    return [(tensor, theirs[name]) for name, tensor in mine.items()]
 
 
 @torch.no_grad()
 def keep_largest(weight: Tensor, links: Links) -> None:
-    """MaintainSparsity: of a target's weight only the k largest magnitudes stay, k the links of the layer it follows."""
+    """MaintainSparsity: of a target's weight only the k largest magnitudes stay, k the links of what it follows."""
     rows = weight.reshape(links.n_out // links.block, links.block, links.n_in)
     # (output blocks, inputs); added up one by one, as the engine does
     magnitude = reduce(torch.add, rows.abs().unbind(1))

@@ -56,7 +56,7 @@ class RunConfig:
     random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
     eval_every: int = 5000
-    """Steps from one evaluation to the next; the first is at step 0."""
+    """Steps from one evaluation to the next; the first is at step 0; 0 means none."""
     eval_episodes: int = 10
     """Episodes of an evaluation."""
     replay_size: int = 1_000_000
@@ -106,8 +106,9 @@ class RunConfig:
         for name in _COUNTS:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.random_steps < 0:
-            raise ValueError(f"random_steps must not be negative, and is {self.random_steps}")
+        for name in ("random_steps", "eval_every"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must not be negative, and is {getattr(self, name)}")
         chosen = _method(self.method)
         if not isinstance(self.options, chosen.options):
             raise ValueError(f"{self.method} needs {chosen.options.__name__}, not {type(self.options).__name__}")
@@ -153,7 +154,7 @@ class RunConfig:
         return cls.resolve(**given)
 
 
-_COUNTS = ("steps", "adapt_every", "eval_every", "eval_episodes", "replay_size", "threads", "checkpoint_every")
+_COUNTS = ("steps", "adapt_every", "eval_episodes", "replay_size", "threads", "checkpoint_every")
 _EXAMPLES = {"method": "ds-td3", "task": "HalfCheetah-v5"}
 
 

@@ -1,0 +1,8 @@
+"""`python -m rewirl` is `rewirl`; alone, it says what a bug report needs."""
+
+import sys
+
+from rewirl.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] or ["--version"]))

@@ -1,0 +1,96 @@
+"""The command `rewirl`: finds the command that was meant, runs it, and says in one sentence what went wrong."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from rewirl.agents.methods import nearest
+from rewirl.cli.parser import Parser
+from rewirl.errors import Failed, Refused, Stopped
+
+COMMANDS = {
+    "train": "train an agent on a task",
+    "demo": "two minutes: a sparse agent learns to run",
+    "evaluate": "measure a trained policy",
+    "list": "the runs in a folder and their state",
+    "verify": "check every file of a run",
+    "export": "a trained policy as C source or ONNX",
+    "methods": "what can be trained",
+    "tasks": "what it can be trained on",
+}
+"""Commands, each the module of its name, and what they do."""
+
+
+class Command(Protocol):
+    """What a command's module has."""
+
+    EXAMPLES: Sequence[str]
+
+    def arguments(self, parser: Parser) -> None: ...
+
+    def run(self, args: object) -> None: ...
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command that the words name; the exit code."""
+    words = sys.argv[1:] if words is None else list(words)
+    try:
+        _run(words)
+        return 0
+    except (Refused, Failed, Stopped) as error:
+        return _say(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _say("interrupted", 130)
+    except BrokenPipeError:
+        # The reader has gone (`rewirl list | head`): nothing more to say, also not when Python closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(words: Sequence[str]) -> None:
+    if not words or words[0] in ("-h", "--help"):
+        print(_help(), end="")
+        return
+    if words[0] in ("-V", "--version"):
+        from rewirl.cli.about import versions
+
+        print(versions())
+        return
+    name = words[0]
+    if name not in COMMANDS:
+        kind = "flag" if name.startswith("-") else "command"
+        raise Refused(f"there is no {kind} {name}{nearest(name, COMMANDS)} (see rewirl --help)")
+    command = cast(Command, importlib.import_module(f"rewirl.cli.{name}"))
+    parser = Parser(f"rewirl {name}", (command.__doc__ or "").strip(), command.EXAMPLES)
+    command.arguments(parser)
+    try:
+        args = parser.read(words[1:])
+    except SystemExit:  # argparse's way to end after --help
+        return
+    command.run(args)
+
+
+def _help() -> str:
+    lines = ["Deep RL agents that rewire themselves while they learn.", "", "Usage: rewirl COMMAND ...", "", "Commands:"]
+    lines += [f"  {name:<10} {about}" for name, about in COMMANDS.items()]
+    lines += [
+        "",
+        "Examples:",
+        "  rewirl demo",
+        "  rewirl train ds-td3 HalfCheetah-v5 --seed 1",
+        "  rewirl train ds-td3 HalfCheetah-v5 --seed 1 --dry-run",
+        "  rewirl list",
+        "",
+        "rewirl COMMAND --help says more; rewirl --version says what a bug report needs.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _say(sentence: str, code: int) -> int:
+    print(f"rewirl: {sentence}", file=sys.stderr)
+    return code

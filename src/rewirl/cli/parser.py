@@ -1,0 +1,98 @@
+"""A parser whose refusals are one sentence, and flags made from the fields of a dataclass."""
+
+from __future__ import annotations
+
+import argparse
+import types
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from rich_argparse import RawDescriptionRichHelpFormatter
+
+from rewirl.agents.methods import nearest
+from rewirl.errors import Refused
+from rewirl.training.config import hints, meanings_of
+
+
+class _Help(RawDescriptionRichHelpFormatter):
+    """Colours on a terminal, none elsewhere."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32)
+
+
+class Parser(argparse.ArgumentParser):
+    """Of one command. `examples` are shown below its help, one command a line."""
+
+    def __init__(self, prog: str, about: str, examples: Sequence[str]) -> None:
+        epilog = "Examples:\n" + "\n".join(f"  {line}" for line in examples)
+        super().__init__(prog=prog, description=about, epilog=epilog, formatter_class=_Help, allow_abbrev=False)
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """What the words say; a word that means nothing here is refused with the nearest that does."""
+        args, unknown = self.parse_known_intermixed_args(words)
+        for word in unknown:
+            if word.startswith("-"):
+                flag = word.split("=")[0]
+                self.error(f"there is no flag {flag}{nearest(flag, self._option_string_actions)}")
+            self.error(f"{word!r} is one word too many")
+        return args
+
+    def error(self, message: str) -> NoReturn:
+        raise Refused(f"{message.removeprefix('argument ')} (see {self.prog} --help)")
+
+
+def add_fields(
+    group: argparse._ArgumentGroup, kind: type, names: Iterable[str], defaults: Callable[[str], str]
+) -> None:
+    """A flag for each named field of a dataclass. A flag that is not given is not in the result at all."""
+    meanings, kinds = meanings_of(kind), hints(kind)
+    for name in names:
+        flag, default = "--" + name.replace("_", "-"), defaults(name)
+        meaning = meanings[name].rstrip(".") + (f" (default: {default})" if default else "")
+        common: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": meaning.replace("%", "%%")}
+        if kinds[name] is bool:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, **common)
+            continue
+        read, metavar, several = _reader(kinds[name])
+        if several:
+            common["nargs"] = "+"
+        group.add_argument(flag, type=read, metavar=metavar, **common)
+
+
+def _reader(hint: Any) -> tuple[Callable[[str], Any], str, bool]:
+    """How to read a value of this type, what to call it, and whether there are several."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        literals = [a for kind in inner if typing.get_origin(kind) is typing.Literal for a in typing.get_args(kind)]
+        read, metavar, several = _reader(next(kind for kind in inner if kind is not types.NoneType))
+        if not literals:
+            return read, metavar, several
+        return (lambda text: text if text in literals else read(text)), f"{metavar}|{literals[0]}", several
+    if origin is tuple:
+        return *_reader(inner[0])[:2], True
+    return (whole, "N", False) if hint is int else (number, "X", False)
+
+
+def whole(text: str) -> int:
+    """A whole number, also as 1e6 or 100_000.
+
+    >>> whole("1e6"), whole("-1")
+    (1000000, -1)
+    """
+    try:
+        return int(text)
+    except ValueError:
+        value = number(text)
+        if value != value or value != int(value):
+            raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}") from None
+        return int(value)
+
+
+def number(text: str) -> float:
+    """A number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None

@@ -1,0 +1,69 @@
+"""What a run will be, before it is: its config, links, operations and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from rewirl.agents.box import ActionBox
+from rewirl.agents.costs import costs
+from rewirl.agents.methods import method
+from rewirl.agents.transitions import Transitions
+from rewirl.cli.tables import size, table
+from rewirl.training.config import RunConfig
+
+BYTES = np.dtype(np.float32).itemsize
+
+
+def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
+    """All that `--dry-run` prints."""
+    # The networks are really built: what they hold is then counted, not guessed.
+    chosen = method(config.method)
+    agent = chosen.agent(n_obs, box, config.options, config.wiring(), np.random.default_rng(config.seed))
+    cost = costs(n_obs, box.size, config.options, config.wiring())
+    updates = max(config.steps - config.random_steps, 0)
+    evaluations = config.steps // config.eval_every + 1 if config.eval_every else 0
+
+    networks = table("network", "widths", "links per layer", "links", "of dense", right=("links", "of dense"))
+    for name, network in agent.networks.items():
+        widths, layers = (" → ".join(map(str, network.sizes)), " + ".join(f"{n:,}" for n in network.counts))
+        networks.add_row(name, widths, layers, f"{network.count:,}", f"{network.count / network.dense_count:.1%}")
+    networks.add_row("together", "", "", f"{cost.links:,}", f"{cost.links / cost.dense_links:.1%}", style="bold")
+
+    dense = type(cost)(**{**vars(cost), "actor": cost.dense_actor, "critic": cost.dense_critic})
+    held = [*agent.networks.values(), *agent.targets.values()]
+    memory = sum(sum(part.bytes().values()) for part in held)
+    replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, box.size) * BYTES
+    # Episodes of an evaluation have as many steps as the task gives them: they are left out here and counted in the run.
+    full, full_dense = (c.full_flops(updates, updates) for c in (cost, dense))
+    # The paper counts an update for every step.
+    paper, paper_dense = (c.paper_flops(config.steps) for c in (cost, dense))
+    facts = table("", "")
+    facts.show_header = False
+    for name, value in (
+        ("sparsity", f"{cost.sparsity:.1%} of {cost.dense_links:,} weights do not exist"),
+        ("FLOPs, the paper's count", f"{paper:.4e} for {config.steps:,} updates, {paper / paper_dense:.4f} × dense"),
+        ("FLOPs, full count", _times(f"{full:.4e} for {updates:,} updates and as many actions", full, full_dense)),
+        ("memory of the networks", f"{size(memory)} with targets, gradients and Adam's moments"),
+        ("memory of the replay", f"{size(replay)} for {min(config.replay_size, config.steps):,} transitions"),
+        ("evaluations", f"{evaluations:,} of {config.eval_episodes} episodes"),
+    ):
+        facts.add_row(name, value)
+    parts = [Text(config.to_toml().rstrip()), networks, facts, *map(Text, remarks(config))]
+    return Group(*parts)
+
+
+def remarks(config: RunConfig) -> Iterator[str]:
+    """What someone may not have meant."""
+    if config.steps <= config.random_steps:
+        yield (
+            f"Note: all {config.steps:,} steps are random actions, so nothing is learned: "
+            f"lower --random-steps ({config.random_steps:,}) or raise --steps."
+        )
+
+
+def _times(text: str, flops: float, dense: float) -> str:
+    return f"{text}, {flops / dense:.4f} × dense" if dense else text

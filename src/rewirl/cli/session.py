@@ -1,0 +1,98 @@
+"""One run from the command line: started or gone on with, shown while it learns, summed up when it ends."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from rewirl.cli.display import display
+from rewirl.cli.tables import duration, sparkline
+from rewirl.errors import Refused
+from rewirl.training import EvaluationRow, Observer, Run, inspect_run, resume, start
+from rewirl.training.config import RunConfig
+from rewirl.training.loggers import LOGGERS, Logger, check_logger
+
+
+class LogTo(Observer):
+    """Gives every evaluation's numbers to the loggers that were asked for."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._loggers: list[Logger] = []
+
+    def on_start(self, run: Run) -> None:
+        if self._names and run.folder is not None:
+            self._loggers = [LOGGERS[name](run.folder, run.config, run.step) for name in self._names]
+
+    def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
+        numbers = {name: value for name, value in vars(row).items() if isinstance(value, (int, float)) and name != "step"}
+        for logger in self._loggers:
+            logger.log(row.step, numbers)
+
+    def on_end(self, run: Run, error: BaseException | None) -> None:
+        while self._loggers:
+            self._loggers.pop().close()
+
+
+def train(config: RunConfig, folder: Path, console: Console, logs: Sequence[str] = ()) -> None:
+    """Trains until the last step; says so when there is nothing left to do."""
+    for name in logs:
+        check_logger(name)
+    observers = [display(console), LogTo(logs)]
+    if not (folder / "config.toml").exists():
+        say(console, f"Results go to {folder}")
+        run = start(config, folder, observers=observers)
+    else:
+        run = _go_on(config, folder, console, observers)
+    with run:
+        if run.done:
+            say(console, f"This run is done: {folder} has all its {run.step:,} steps. For another, change --seed or --run-dir.")
+        else:
+            run.train()
+        for line in summary(run):
+            say(console, line)
+
+
+def _go_on(config: RunConfig, folder: Path, console: Console, observers: Sequence[Observer]) -> Run:
+    info = inspect_run(folder)
+    differences = info.config.differences(config) if info.config else []
+    if differences:
+        raise Refused(
+            f"{folder} holds another run ({'; '.join(differences)}): give another --run-dir, "
+            f"or go on with it by  rewirl train --resume {shlex.quote(str(folder))}"
+        )
+    run = resume(folder, config=config, observers=observers)
+    if not run.done:
+        say(console, f"{folder} holds this run: going on from step {run.step:,} of {config.steps:,}.")
+    return run
+
+
+def summary(run: Run) -> list[str]:
+    """What came of it, and what to try next."""
+    rows, costs = run.evaluations, run.costs
+    lines = [""]
+    if rows and run.best is not None:
+        lines += [
+            f"Return   {rows[0].return_mean:,.1f} → {rows[-1].return_mean:,.1f}   {sparkline([r.return_mean for r in rows])}"
+            f"   best {run.best.return_mean:,.1f} at step {run.best.step:,}",
+        ]
+    lines += [
+        f"Links    {costs.links:,}, which is {costs.links / costs.dense_links:.1%} of the {costs.dense_links:,} of dense networks",
+        f"Time     {duration(run.seconds)} for {run.step:,} steps, {run.step / max(run.seconds, 1e-9):,.0f} steps/s",
+    ]
+    if run.folder is not None:
+        where = shlex.quote(str(run.folder))
+        lines += [
+            f"Results  {run.folder}/ (evaluations.csv, policy.safetensors, best_policy.safetensors)",
+            "Next     " f"rewirl evaluate {where}",
+            f"         rewirl export {where} --to c --out policy.h",
+        ]
+    return lines
+
+
+def say(console: Console, text: str) -> None:
+    """A line as it is: not wrapped where it is read by a program, no colours."""
+    console.out(text, highlight=False)

@@ -1,0 +1,63 @@
+"""Tables and numbers as people like to read them."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """A table without lines; the columns named in `right` are aligned there."""
+    made = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", no_wrap=True)
+    return made
+
+
+def show(*parts: object) -> None:
+    """Prints to standard output, in full width where it is a file or a pipe."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=200)
+    console.print(*parts, sep="\n")
+
+
+def size(count: float) -> str:
+    """Bytes for people.
+
+    >>> size(168_000_000), size(900)
+    ('168 MB', '900 bytes')
+    """
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= unit:
+            return f"{count / unit:.3g} {name}"
+    return f"{count:.0f} bytes"
+
+
+def duration(seconds: float) -> str:
+    """A time for people.
+
+    >>> duration(75), duration(7265), duration(200_000)
+    ('1:15', '2:01:05', '2 d 7:33:20')
+    """
+    whole = round(seconds)
+    days, rest = divmod(whole, 86_400)
+    hours, rest = divmod(rest, 3600)
+    clock = f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours or days else f"{rest // 60}:{rest % 60:02}"
+    return f"{days} d {clock}" if days else clock
+
+
+def sparkline(values: list[float], width: int = 40) -> str:
+    """A curve in one line of text: of each run of values the last.
+
+    >>> sparkline([0.0, 1.0, 2.0, 3.0])
+    '▁▃▆█'
+    """
+    if len(values) > width:
+        values = [values[(i + 1) * len(values) // width - 1] for i in range(width)]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    span = high - low or 1.0
+    return "".join(BARS[round((value - low) / span * (len(BARS) - 1))] for value in values)

@@ -1,0 +1,147 @@
+"""Train an agent on a task. Killed or stopped, the same command goes on where it was.
+
+METHOD is one of `rewirl methods`, TASK one of `rewirl tasks` or any Gymnasium task with a flat Box observation and a
+bounded Box action. Numbers that are not given are the paper's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from rewirl.agents.methods import METHODS
+from rewirl.agents.options import Options, SACOptions, TD3Options
+from rewirl.cli.parser import Parser, add_fields
+from rewirl.cli.plan import plan, remarks
+from rewirl.cli.session import train
+from rewirl.cli.tables import show
+from rewirl.errors import Refused
+from rewirl.training import inspect_run, run_folder
+from rewirl.training.config import RunConfig, default_of, hints, overlay, parse_toml
+from rewirl.training.environments import Environment, make_by_name
+from rewirl.training.loggers import LOGGERS
+
+EXAMPLES = (
+    "rewirl train ds-td3 HalfCheetah-v5 --seed 1",
+    "rewirl train ds-td3 HalfCheetah-v5 --dry-run          what it will be, before anything starts",
+    "rewirl train ds-sac Ant-v5 --tau 1 --target-interval 1000",
+    "rewirl train static-td3 Pendulum-v1 --sparsity 0.8 --steps 20000 --random-steps 1000",
+    "rewirl train --config my.toml --seed 2                flags win over the file",
+    "rewirl train --resume runs/HalfCheetah-v5/ds-td3-seed1",
+)
+WIRING = ("sparsity", "lambdas", "eta", "adapt_every", "block")
+RUNS = Path("runs")
+
+
+def arguments(parser: Parser) -> None:
+    """All flags: those of the command, those of the run, and every number of the algorithms."""
+    parser.add_argument("method", nargs="?", metavar="METHOD", help=f"one of {', '.join(METHODS)}")
+    parser.add_argument("task", nargs="?", metavar="TASK", help="e.g. HalfCheetah-v5")
+    command = parser.add_argument_group("command")
+    command.add_argument("--config", type=Path, metavar="FILE", help="read a TOML file; flags win over what it says")
+    command.add_argument("--run-dir", type=Path, metavar="DIR", help="the run's folder (default: runs/TASK/METHOD-seedSEED)")
+    command.add_argument("--name", metavar="NAME", help="the run's name instead of METHOD-seedSEED, below runs/TASK")
+    command.add_argument("--resume", type=Path, metavar="RUN", help="go on with the run in this folder")
+    command.add_argument("--dry-run", action="store_true", help="print config, links, FLOPs and memory; start nothing")
+    command.add_argument("--log", action="append", default=[], choices=list(LOGGERS), help="also log there; may be repeated")
+    everything = list(hints(RunConfig))
+    run = parser.add_argument_group("run")
+    add_fields(run, RunConfig, [name for name in everything if name not in WIRING], _run_default)
+    add_fields(parser.add_argument_group("wiring"), RunConfig, WIRING, _run_default)
+    shared = list(hints(Options))
+    add_fields(parser.add_argument_group("TD3 and SAC"), Options, shared, _shared_default)
+    for kind in (TD3Options, SACOptions):
+        group = parser.add_argument_group(f"{kind.__name__.removesuffix('Options')} only")
+        own = [name for name in hints(kind) if name not in shared]
+        add_fields(group, kind, own, lambda name, kind=kind: _shown(default_of(kind, name)))  # type: ignore[misc]
+
+
+def run(args: argparse.Namespace) -> None:
+    """Starts the run, goes on with it, or says that it is done."""
+    flags = given(args)
+    if args.resume is not None:
+        folder, config = _resumed(args, flags)
+    else:
+        config = resolved(args, flags)
+        folder = folder_of(args, config)
+    if args.dry_run:
+        env = Environment(make_by_name(config.task), config.task)
+        show(plan(config, env.n_obs, env.box))
+        return
+    for remark in remarks(config):
+        show(remark)
+    train(config, folder, Console(highlight=False), logs=args.log)
+
+
+def given(args: argparse.Namespace) -> dict[str, Any]:
+    """The flags that belong to a run's config, those that were given."""
+    names = {"method", "task", *(name for kind in (RunConfig, TD3Options, SACOptions) for name in hints(kind))}
+    return {name: value for name, value in vars(args).items() if name in names and value is not None}
+
+
+def resolved(args: argparse.Namespace, flags: Mapping[str, Any]) -> RunConfig:
+    """The run that file and flags describe."""
+    words = overlay(_file(args.config), flags) if args.config else dict(flags)
+    for name in ("method", "task"):
+        if name not in words:
+            raise Refused(f"which {name}? For example: rewirl train {words.get('method', 'ds-td3')} HalfCheetah-v5")
+    try:
+        return RunConfig.resolve(**words)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+
+
+def folder_of(args: argparse.Namespace, config: RunConfig) -> Path:
+    """Where the run is, or will be."""
+    if args.run_dir is not None:
+        if ".." in args.run_dir.parts:
+            raise Refused(f"--run-dir must not go up with '..': write {args.run_dir.resolve()} instead")
+        if args.name is not None:
+            raise Refused("give --run-dir, the whole folder, or --name, its last part, and not both")
+        return Path(args.run_dir)
+    task = config.task.replace("/", "-").replace(":", "-")
+    return run_folder(run_folder(RUNS, task), args.name or f"{config.method}-seed{config.seed}")
+
+
+def _resumed(args: argparse.Namespace, flags: Mapping[str, Any]) -> tuple[Path, RunConfig]:
+    if args.config or args.run_dir or args.name:
+        raise Refused("--resume takes all from the run folder: leave out --config, --run-dir and --name")
+    info = inspect_run(args.resume)
+    if info.config is None:
+        raise Refused(f"{args.resume} is no run folder that can be resumed: {info.message}")
+    try:
+        return args.resume, RunConfig.resolve(**overlay(info.config.items(), flags))
+    except ValueError as error:
+        raise Refused(str(error)) from None
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        return parse_toml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"cannot read the config {path}: {getattr(error, 'strerror', None) or 'it is not text'}") from None
+    except ValueError as error:
+        raise Refused(f"{path}: {error}") from None
+
+
+def _run_default(name: str) -> str:
+    if name in ("eta", "random_steps"):
+        return f"{getattr(METHODS['td3'], name)} for TD3, {getattr(METHODS['sac'], name)} for SAC"
+    if name in ("sparsity", "lambdas"):
+        return {"sparsity": "0.5 where the paper has no λ", "lambdas": "the paper's for its tasks"}[name]
+    return _shown(default_of(RunConfig, name))
+
+
+def _shared_default(name: str) -> str:
+    td3, sac = (_shown(default_of(kind, name)) for kind in (TD3Options, SACOptions))
+    return td3 if td3 == sac else f"{td3} for TD3, {sac} for SAC"
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return ""
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,241 @@
+"""TD3 and SAC with the verbs that everybody knows: learn, predict, save, load."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import gymnasium
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rewirl.agents.methods import METHODS, Method
+from rewirl.agents.options import WiringOptions
+from rewirl.deploy.policy import Policy, PolicyFileError
+from rewirl.errors import Refused
+from rewirl.topology import Dense, DropAndGrow, Rule
+from rewirl.training import EnvLike, Episode, Evaluation, EvaluationRow, Observer, Run, evaluate_policy, resume, start
+from rewirl.training.config import RunConfig
+from rewirl.training.environments import Source
+
+Callback = Callable[[Any, int], "bool | None"]
+"""Called with the learner and its step after every episode; False stops."""
+
+
+class Learner:
+    """What TD3 and SAC share: use one of them."""
+
+    algorithm: ClassVar[str]
+
+    def __init__(
+        self,
+        env: EnvLike,
+        *,
+        wiring: Rule | type[Rule] = Dense,
+        seed: int = 0,
+        run_dir: str | Path | None = None,
+        **options: Any,
+    ) -> None:
+        """An agent that has learned nothing yet.
+
+        `env` is the name of a Gymnasium task, an environment, or a function that makes one. `wiring` is Dense(), Static(),
+        SET(eta, every), RigL(eta, every) or a rule of your own; the class alone, as in wiring=SET, takes the paper's numbers
+        for this algorithm. `options` are all that `rewirl train --help` lists, with underscores: sparsity, lambdas, hidden,
+        lr, … Everything stays in memory, unless `run_dir` names a run folder, which is gone on with if it exists.
+        """
+        method, numbers = self._method(wiring)
+        for name in numbers.keys() & options.keys():
+            raise Refused(f"{name} is given twice: leave it to the wiring, {wiring}")
+        self._env = env
+        self._folder = None if run_dir is None else Path(run_dir)
+        given = {"keep_replay": True, **numbers, **options}
+        try:
+            config = RunConfig.resolve(method=method.name, task=_task_of(env), seed=seed, **given)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        if isinstance(wiring, Rule) and type(wiring) is not method.rule:
+            if self._folder is not None:
+                raise Refused(f"a run folder cannot hold a rule of your own ({type(wiring).__name__}): leave out run_dir")
+            config = _OwnRule(**vars(config), rule=wiring)
+        self.config: RunConfig = config
+        """All that was given, and all that follows from it."""
+        self._rng = np.random.default_rng(seed)
+        self._watch = _Watch(self)
+        self._run: Run | None = None
+        self._policy: tuple[int, Policy] | None = None
+
+    @classmethod
+    def _method(cls, wiring: Rule | type[Rule]) -> tuple[Method, dict[str, Any]]:
+        rule = wiring if isinstance(wiring, type) else type(wiring)
+        if not issubclass(rule, Rule):
+            raise Refused(f"wiring must be a rule such as SET(), Static() or Dense(), not {wiring!r}")
+        named = {method.rule: method for method in METHODS.values() if method.algorithm == cls.algorithm}
+        fallback = METHODS[f"ds-{cls.algorithm}" if rule.sparse else cls.algorithm]  # only names a rule of the user's own
+        numbers = {"eta": wiring.eta, "adapt_every": wiring.every} if isinstance(wiring, DropAndGrow) else {}
+        if isinstance(wiring, type) and rule not in named:
+            raise Refused(f"wiring must be an instance of your own rule: {rule.__name__}()")
+        return named.get(rule, fallback), numbers
+
+    # ------------------------------------------------------------------ verbs
+
+    def learn(self, steps: int, callback: Callback | None = None) -> Self:
+        """So many environment steps more: a second call goes on where the first one ended.
+
+        `callback(agent, step)` is called after every episode, and ends the learning there by returning False.
+        """
+        if steps < 1:
+            raise Refused(f"steps must be at least 1, not {steps}")
+        run = self._started()
+        until = run.step + steps
+        if self._folder is not None and until > run.config.steps:
+            # A folder says how far its run goes: to go further it is opened again.
+            run.close()
+            self.config = replace(self.config, steps=until)
+            run = self._run = resume(self._folder, config=self.config, env=self._env, observers=[self._watch])
+        self._watch.callback = callback
+        run.train(until)
+        return self
+
+    def predict(
+        self, observation: ArrayLike, *, deterministic: bool = True, state: None = None, episode_start: object = None
+    ) -> tuple[NDArray[np.float32], None]:
+        """The action for one observation, or the actions for several rows of them, in the environment's own units."""
+        return self.policy().predict(observation, deterministic=deterministic, rng=self._rng)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the policy, all that is needed to act, as one safetensors file."""
+        self.policy().save(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """The policy in a file that `save` wrote, or the last one of a run folder: it predicts, and needs NumPy alone.
+
+        To go on with training, give the run folder as `run_dir` instead.
+        """
+        file = Path(path)
+        if file.is_dir():
+            file = file / "policy.safetensors"
+        try:
+            policy = Policy.load(file)
+        except FileNotFoundError:
+            raise Refused(f"there is no policy at {path}") from None
+        except PolicyFileError as error:
+            raise Refused(f"{file}: {error}") from None
+        if policy.algorithm != cls.algorithm:
+            raise Refused(f"{path} holds a policy of {policy.algorithm.upper()}: load it with {policy.algorithm.upper()}.load")
+        return policy
+
+    # ------------------------------------------------------------ what it knows
+
+    @property
+    def step(self) -> int:
+        """Environment steps so far."""
+        return self._run.step if self._run else 0
+
+    @property
+    def evaluations(self) -> list[EvaluationRow]:
+        """All evaluations so far, in the order of their steps."""
+        return list(self._run.evaluations) if self._run else []
+
+    @property
+    def run(self) -> Run:
+        """The run behind it: the agent's networks, costs, episodes."""
+        return self._started()
+
+    def policy(self) -> Policy:
+        """What it would do now."""
+        run = self._started()
+        if self._policy is None or self._policy[0] != run.agent.updates:
+            self._policy = (run.agent.updates, run.policy())
+        return self._policy[1]
+
+    def evaluate(self, episodes: int = 10, seed: int = 0) -> Evaluation:
+        """Returns of whole episodes without exploration noise, in an environment of their own."""
+        return evaluate_policy(self.policy(), self._env, episodes=episodes, seed=seed)
+
+    def close(self) -> None:
+        """Frees environments and the run folder."""
+        if self._run is not None:
+            self._run.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _started(self) -> Run:
+        if self._run is None:
+            if self._folder is not None and (self._folder / "config.toml").exists():
+                self._run = resume(self._folder, config=self.config, env=self._env, observers=[self._watch])
+            else:
+                self._run = start(self.config, self._folder, env=self._env, observers=[self._watch])
+        return self._run
+
+
+class TD3(Learner):
+    """TD3, dense or sparse by its wiring.
+
+    >>> from rewirl import SET
+    >>> agent = TD3("Pendulum-v1", wiring=SET(eta=0.1), sparsity=0.8, seed=1, hidden=(32, 32), random_steps=50, eval_every=0)
+    >>> agent.learn(100).learn(20).step
+    120
+    """
+
+    algorithm: ClassVar[str] = "td3"
+
+
+class SAC(Learner):
+    """SAC, dense or sparse by its wiring; alpha="auto" learns the temperature.
+
+    >>> agent = SAC("Pendulum-v1", hidden=(32, 32), alpha="auto", random_steps=50, eval_every=0)
+    >>> agent.learn(100).predict([1.0, 0.0, 0.0], deterministic=False)[0].shape
+    (1,)
+    """
+
+    algorithm: ClassVar[str] = "sac"
+
+
+class _Watch(Observer):
+    """Carries what happens in the run to the user's code."""
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner = learner
+        self.callback: Callback | None = None
+
+    def on_episode(self, run: Run, episode: Episode) -> None:
+        if self.callback is not None and self.callback(self._learner, run.step) is False:
+            run.stop()
+
+    def on_notice(self, run: Run, text: str) -> None:
+        warnings.warn(text, stacklevel=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OwnRule(RunConfig):
+    """A run with a rule that no file can name."""
+
+    rule: Rule
+
+    def wiring(self) -> WiringOptions:
+        return replace(super().wiring(), rule=self.rule)
+
+    def items(self) -> dict[str, Any]:
+        return {name: value for name, value in super().items().items() if name != "rule"}
+
+
+def _task_of(env: EnvLike) -> str:
+    """What people call it: its name, or the name of its class."""
+    if isinstance(env, str):
+        return env
+    made = Source("the environment", env).make()
+    name = made.spec.id if made.spec else type(made.unwrapped).__name__
+    if made is not env:
+        made.close()
+    return name

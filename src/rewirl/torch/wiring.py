@@ -1,0 +1,271 @@
+"""Makes a module sparse, and keeps and rewires it while it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rewirl.topology import Links, Rule, erdos_renyi
+from rewirl.topology._checks import block_size, finite_number, listed, whole_number
+from rewirl.topology.initial import _blocks_by_lambda, _blocks_by_sparsity
+from rewirl.torch.layers import Choice, SparseLayer, chosen, layers_of, refuse_shared, shape_of
+from rewirl.torch.targets import keep_largest, polyak
+
+
+def sparsify(
+    module: nn.Module,
+    *,
+    rule: Rule,
+    sparsity: float | None = None,
+    lambdas: Sequence[float] | None = None,
+    layers: Choice | None = None,
+    block: int = 1,
+    seed: int | np.random.Generator | None = None,
+) -> Wiring:
+    """Wires the Linear and Conv2d layers of a module sparse, in place; the result keeps them so as they learn.
+
+    Give `lambdas`, one λ for each sparse layer, or `sparsity`: the share of all weights of the module's Linear and
+    Conv2d layers, dense ones included, that do not exist. `layers` names the sparse layers, or is a function of
+    name and layer that says whether it is one; without it all are but the last. A Conv2d counts as a layer from
+    (in · height · width) to its output channels. `block` neighbouring outputs share an input. Links come from
+    `seed`, or from a generator of your own; without one, from PyTorch's.
+
+    >>> from rewirl.topology import SET
+    >>> net = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
+    >>> wiring = sparsify(net, rule=SET(eta=0.1, every=100), sparsity=0.8, seed=0)
+    >>> optimizer = torch.optim.Adam(net.parameters())
+    >>> for _ in range(100):
+    ...     optimizer.zero_grad()
+    ...     net(torch.randn(16, 8)).square().mean().backward()
+    ...     optimizer.step()
+    ...     replaced = wiring.after_step(optimizer)
+    >>> replaced, int(net[2].weight.count_nonzero()) + replaced >= wiring.links["2"].count
+    (82, True)
+    """
+    module = _plain(module)
+    found = layers_of(module)
+    names = chosen(found, layers)
+    shapes = [shape_of(name, found[name]) for name in names]
+    refuse_shared(module, names)
+    rng = np.random.default_rng(int(torch.randint(2**63 - 1, ())) if seed is None else seed)
+    if rule.sparse:
+        dense = sum(layer.weight.numel() for name, layer in found.items() if name not in names)
+        counts = _counts(names, shapes, dense, sparsity, lambdas, block)
+        wired = [erdos_renyi(*shape, count, rng, block) for shape, count in zip(shapes, counts, strict=True)]
+    else:
+        wired = [Links.dense(*shape) for shape in shapes]
+    return Wiring(
+        module,
+        [
+            SparseLayer(name, found[name], links, keeps_gradients=rule.wants_gradients)
+            for name, links in zip(names, wired, strict=True)
+        ],
+        rule,
+        rng,
+    )
+
+
+class Wiring:
+    """The sparse layers of a module. Made by `sparsify`; goes with the module wherever it is trained."""
+
+    def __init__(self, module: nn.Module, layers: list[SparseLayer], rule: Rule, rng: np.random.Generator) -> None:
+        self.module, self.rule, self.rng = module, rule, rng
+        self._layers = layers
+        self.updates = 0
+        """Updates so far: what the rule's schedule goes by."""
+        self.adaptations = 0
+        """Times that links were dropped and grown."""
+        self.replaced = 0
+        """Links that were replaced, in all."""
+
+    @property
+    def links(self) -> dict[str, Links]:
+        """The links of each sparse layer as they are now."""
+        return {layer.name: layer.links for layer in self._layers}
+
+    def after_step(self, optimizer: torch.optim.Optimizer, *, update: int | None = None) -> int:
+        """To be called after every `optimizer.step()`; says how many links were replaced.
+
+        Weights, gradients and the optimizer's state are 0 wherever there is no link. When the rule says that it is
+        time, links are dropped and grown (Algorithm 2), with gradients of the step just made if the rule wants them.
+        Updates are counted here; a module that is not trained at every update (TD3's actor) is told their number by
+        `update`, and adapts at its first own one at or after the time.
+        """
+        states = self._states(optimizer)
+        now = self.updates + 1 if update is None else whole_number("update", update)
+        if now <= self.updates:
+            raise ValueError(f"update {now} was already: the next one is {self.updates + 1} or later")
+        due = any(self.rule.due(t) for t in range(self.updates + 1, now + 1))
+        self.updates = now
+        self._mask(states)
+        replaced = self._adapt() if due else 0
+        if replaced:
+            self._mask(states)  # what was dropped
+        for layer in self._layers:
+            layer.forget_gradient()
+        return replaced
+
+    def follow(self, target: nn.Module, tau: float) -> None:
+        """θ' ← τθ + (1-τ)θ', then MaintainSparsity: `maintain`. With τ = 1 the target becomes a copy.
+
+        The target keeps links of its own: what the module dropped stays as long as it is among the k largest.
+        """
+        if not 0 <= finite_number("tau", tau) <= 1:
+            raise ValueError(f"tau must be from 0 to 1, not {tau:g}")
+        polyak(self.module, _plain(target), tau)
+        self.maintain(target)
+
+    def maintain(self, target: nn.Module) -> None:
+        """MaintainSparsity (Algorithm 3): of a target's sparse layers only the k largest weights stay, k the links.
+
+        For a target that something else updates; `follow` does both.
+        """
+        target = _plain(target)
+        for layer in self._layers:
+            if layer.links.n_free:
+                keep_largest(target.get_submodule(layer.name).get_parameter("weight"), layer.links)
+
+    def statistics(self) -> dict[str, float]:
+        """What a log wants to have: counts so far, links and sparsity of all sparse layers, sparsity of each."""
+        links = self.links
+        count = sum(wired.count for wired in links.values())
+        return {
+            "updates": float(self.updates),
+            "adaptations": float(self.adaptations),
+            "replaced": float(self.replaced),
+            "links": float(count),
+            "sparsity": 1 - count / sum(wired.n_in * wired.n_out for wired in links.values()),
+            **{f"sparsity.{name}": wired.sparsity for name, wired in links.items()},
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that the next update depends on beside the module's and the optimizer's own state.
+
+        Plain numbers, texts and tensors: `torch.load` reads it with `weights_only=True`.
+        """
+        return {
+            "updates": self.updates,
+            "adaptations": self.adaptations,
+            "replaced": self.replaced,
+            "rng": dict(self.rng.bit_generator.state),
+            "places": {name: torch.from_numpy(links.places.copy()) for name, links in self.links.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes over what `state_dict` gave; everything is checked before anything changes.
+
+        Load the module's and the optimizer's own state too, before or after.
+        """
+        counts = {name: _count(name, state) for name in ("updates", "adaptations", "replaced")}
+        probe = type(self.rng.bit_generator)()
+        probe.state = _entry("rng", state)
+        wired = self._loaded_links(_entry("places", state))
+        self.updates, self.adaptations, self.replaced = counts.values()
+        self.rng.bit_generator.state = probe.state
+        for layer, links in zip(self._layers, wired, strict=True):
+            layer.wire(links)
+            layer.mask(layer.weight.detach())
+
+    def release(self) -> None:
+        """Lets go of the module: it is an ordinary dense one again, with zeros in it."""
+        for layer in self._layers:
+            layer.release()
+
+    def _states(self, optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+        """The optimizer's state of each sparse layer's weight."""
+        owned = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        for layer in self._layers:
+            if id(layer.weight) not in owned:
+                raise ValueError(
+                    f"this {type(optimizer).__name__} does not have the weight of layer {layer.name!r}: "
+                    "give the optimizer that has them all, or sparsify the layers of each optimizer on their own"
+                )
+        return [optimizer.state.get(layer.weight, {}) for layer in self._layers]
+
+    def _mask(self, states: list[dict[str, Any]]) -> None:
+        for layer, state in zip(self._layers, states, strict=True):
+            weight = layer.weight
+            # moments and the like have the weight's shape, whatever optimizers call them
+            moments = (value for value in state.values() if isinstance(value, Tensor) and value.shape == weight.shape)
+            for values in (weight.detach(), weight.grad, *moments):
+                if values is not None:
+                    layer.mask(values)
+
+    def _adapt(self) -> int:
+        """TopologicalAdaptation (Algorithm 2) of every layer, in the order and with the draws of the engine."""
+        replaced = 0
+        for layer in self._layers:
+            if layer.links.n_free == 0:
+                continue
+            gradient = layer.gradient()
+            if self.rule.wants_gradients and gradient is None:
+                raise RuntimeError(
+                    f"{type(self.rule).__name__} grows by gradients, and layer {layer.name!r} had none in this step: "
+                    "call backward() before every step"
+                )
+            change = self.rule.rewire(layer.links, layer.weights(), self.rng, gradient)
+            layer.wire(change.links)
+            replaced += len(change.grown) * layer.links.block
+        self.adaptations += 1
+        self.replaced += replaced
+        return replaced
+
+    def _loaded_links(self, places: Mapping[str, Tensor]) -> list[Links]:
+        names = [layer.name for layer in self._layers]
+        if list(places) != names:
+            raise ValueError(f"the state is for the layers {', '.join(places)}, and these are {', '.join(names)}")
+        wired = []
+        for layer in self._layers:
+            old = layer.links
+            new = Links(old.n_in, old.n_out, old.block, places[layer.name].cpu().numpy())
+            if new.count != old.count:
+                raise ValueError(f"layer {layer.name!r} has {old.count} links, the state has {new.count}")
+            wired.append(new)
+        return wired
+
+
+def _counts(
+    names: list[str],
+    shapes: list[tuple[int, int]],
+    dense: int,
+    sparsity: float | None,
+    lambdas: Sequence[float] | None,
+    block: int,
+) -> list[int]:
+    """Links of each sparse layer, beside layers that have `dense` in all."""
+    block = block_size(block, [n_out for _, n_out in shapes])
+    if (lambdas is None) == (sparsity is None):
+        raise ValueError("give either lambdas or sparsity, and not both: they are two ways to say one thing")
+    if lambdas is None:
+        blocks = _blocks_by_sparsity(shapes, dense, sparsity, block)
+    else:
+        given = len(listed("lambdas", lambdas, "(7, 64)"))
+        if given != len(shapes):
+            raise ValueError(f"{given} lambdas for {len(shapes)} sparse layers ({', '.join(names)}): give one for each")
+        blocks = _blocks_by_lambda(shapes, lambdas, block)
+    return [b * block for b in blocks]
+
+
+def _plain(module: nn.Module) -> nn.Module:
+    """The module that torch.compile was given: its names have no prefix."""
+    plain = getattr(module, "_orig_mod", module)
+    if not isinstance(plain, nn.Module):
+        raise TypeError(f"a torch.nn.Module is wanted, not {type(plain).__name__}")
+    return plain
+
+
+def _entry(name: str, state: Mapping[str, Any]) -> Any:
+    if name not in state:
+        raise ValueError(f"the state has no {name!r}; it has {', '.join(sorted(state)) or 'nothing'}")
+    return state[name]
+
+
+def _count(name: str, state: Mapping[str, Any]) -> int:
+    count = whole_number(name, _entry(name, state))
+    if count < 0:
+        raise ValueError(f"{name} must not be negative, and is {count}")
+    return count

@@ -1,0 +1,209 @@
+"""Environments: made by name, instance or factory; their spaces checked, and every number that they give."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from rewirl.agents import ActionBox
+from rewirl.agents.methods import nearest
+from rewirl.errors import Refused
+
+Floats = NDArray[np.float32]
+Env: TypeAlias = "gymnasium.Env[Any, Any]"
+EnvLike: TypeAlias = "str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]"
+"""A name for gymnasium.make, an environment, or a function that makes one."""
+
+LARGEST = float(np.finfo(np.float32).max)
+SUPPORTED = "supported are observations in a flat Box (one dimension) and actions in a flat, bounded Box of floats"
+
+
+class Misbehaved(Exception):
+    """An environment raised an error, or gave a number that is none."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a run's environments come from."""
+
+    task: str
+    """What people call it."""
+    env: EnvLike
+
+    def make(self) -> Env:
+        """The environment to train in."""
+        if isinstance(self.env, gymnasium.Env):
+            return self.env
+        return self._new()
+
+    def another(self) -> Env:
+        """One more, that shares nothing with the first."""
+        if not isinstance(self.env, gymnasium.Env):
+            return self._new()
+        try:
+            return gymnasium.make(self.env.spec) if self.env.spec else copy.deepcopy(self.env)
+        except Exception as error:
+            raise Refused(
+                f"{self.task} cannot be made a second time for evaluation ({error}): give a function that makes it"
+            ) from error
+
+    def _new(self) -> Env:
+        if isinstance(self.env, str):
+            return make_by_name(self.env)
+        try:
+            made = self.env()  # type: ignore[operator]
+        except Exception as error:
+            raise Refused(f"{self.task} could not be made: {type(error).__name__}: {error}") from error
+        if not isinstance(made, gymnasium.Env):
+            raise Refused(f"{self.task} must be a gymnasium environment, not {type(made).__name__}")
+        return made
+
+
+def make_by_name(name: str) -> Env:
+    """What gymnasium.make gives, or a refusal with the nearest name that there is.
+
+    >>> make_by_name("Pendulum-v1").action_space
+    Box(-2.0, 2.0, (1,), float32)
+    """
+    try:
+        return gymnasium.make(name, disable_env_checker=True)  # its checks are ours, made once
+    except gymnasium.error.UnregisteredEnv:
+        raise Refused(f"there is no task {name!r}{nearest(name, gymnasium.registry)}") from None
+    except Exception as error:
+        raise Refused(f"the task {name!r} could not be made: {error}") from error
+
+
+class Environment:
+    """One environment as the loop wants it: observations are float32 arrays of their own, actions in units of the policy
+    (unless `scaled` says that they are the environment's own)."""
+
+    def __init__(self, env: Env, task: str, *, scaled: bool = False) -> None:
+        self.env, self.task = env, task
+        self.n_obs = _flat_observations(env, task)
+        self.box = _bounded_actions(env, task)
+        self._step = env.step
+        self._to_env = np.asarray if scaled else self.box.to_env
+        self._shape = (self.n_obs,)
+        self._zeros = np.zeros(self.n_obs, dtype=np.float32)
+
+    def reset(self, seed: int | None = None) -> Floats:
+        """A new episode."""
+        try:
+            observation, _ = self.env.reset(seed=seed)
+        except Exception as error:
+            raise Misbehaved(f"{self.task} raised {type(error).__name__} in reset: {error}") from error
+        return self._checked(observation)
+
+    def step(self, action: Floats) -> tuple[Floats, float, bool, bool]:
+        """Observation, reward, terminated, truncated."""
+        try:
+            observation, reward, terminated, truncated, _ = self._step(self._to_env(action))
+            reward = float(reward)
+        except Exception as error:
+            raise Misbehaved(f"{self.task} raised {type(error).__name__} in step: {error}") from error
+        if not -LARGEST <= reward <= LARGEST:  # so NaN is caught as well
+            raise Misbehaved(f"{self.task} gave the reward {reward}, which is no finite float32")
+        return self._checked(observation), reward, bool(terminated), bool(truncated)
+
+    def _checked(self, observation: Any) -> Floats:
+        # A copy always: many environments fill one array again and again.
+        own = np.array(observation, dtype=np.float32, order="C")
+        if own.shape != self._shape:
+            raise Misbehaved(f"{self.task} gave an observation of shape {own.shape}, its space says {self._shape}")
+        if own.dot(self._zeros) != 0:  # 0 · x is 0 for finite numbers alone: the quickest test of a short array
+            index = int(np.argmin(np.isfinite(own)))
+            raise Misbehaved(f"{self.task} gave observation[{index}] = {own[index]}, which is no finite float32")
+        return own
+
+    def generator_state(self) -> dict[str, Any] | None:
+        """Of the generator that the next episode will be drawn from; None if it has none that we know."""
+        generator = self.env.unwrapped.np_random
+        if not isinstance(generator, np.random.Generator):
+            return None
+        state = dict(generator.bit_generator.state)
+        return state if state.get("bit_generator") == "PCG64" else None
+
+    def set_generator_state(self, state: dict[str, Any] | None) -> None:
+        """In place: the environment may have given its generator to others."""
+        if state is not None:
+            self.env.unwrapped.np_random.bit_generator.state = state
+
+
+def _flat_observations(env: Env, task: str) -> int:
+    space = env.observation_space
+    if not isinstance(space, Box):
+        raise Refused(f"{task} has {type(space).__name__} observations: {SUPPORTED}{_flatten(space)}")
+    if len(space.shape) != 1:
+        raise Refused(f"{task} has observations of shape {space.shape}: {SUPPORTED}{_flatten(space)}")
+    if not 1 <= space.shape[0] <= 65_535:
+        raise Refused(f"{task} has {space.shape[0]} numbers in an observation: 1 to 65535 are supported")
+    return space.shape[0]
+
+
+def _flatten(space: gymnasium.Space[Any]) -> str:
+    return "; gymnasium.wrappers.FlattenObservation makes them flat" if space.is_np_flattenable else ""
+
+
+def _bounded_actions(env: Env, task: str) -> ActionBox:
+    space = env.action_space
+    if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating) or len(space.shape) != 1:
+        raise Refused(f"{task} has the action space {space}: {SUPPORTED}")
+    try:
+        return ActionBox(space.low, space.high)
+    except ValueError as error:
+        raise Refused(f"{task}: {error}") from None
+
+
+def probe(source: Source, seed: int, steps: int = 20) -> str | None:
+    """What keeps a task from being repeated bit by bit, or None: two short rollouts with one seed, and a third that begins
+    with the second episode, from the generator's state alone, as a resumed run does."""
+    first, state = _rollout(source, seed, None, steps)
+    second, _ = _rollout(source, seed, None, steps)
+    if first != second:
+        return f"{source.task} is not deterministic: with one seed and the same actions it went two ways"
+    if state is None:
+        return f"{source.task} keeps no NumPy generator in np_random: its next episode cannot be saved"
+    third, _ = _rollout(source, seed, state, steps)
+    if third != first[len(first) // 2 :]:
+        return f"{source.task} carries something from one episode to the next that its np_random does not tell"
+    return None
+
+
+def _rollout(
+    source: Source, seed: int, state: dict[str, Any] | None, steps: int
+) -> tuple[list[bytes], dict[str, Any] | None]:
+    """Two episodes from a seed, or only the second from a generator's state; and that state. Always as many entries."""
+    env = Environment(source.make(), source.task)
+    try:
+        seen: list[bytes] = []
+        between = state
+        for episode in (1, 2) if state is None else (2,):
+            if episode == 1:
+                obs = env.reset(seed)
+            else:
+                if state is None:
+                    between = env.generator_state()
+                else:
+                    env.reset(seed)
+                    env.set_generator_state(state)
+                obs = env.reset()
+            rng = np.random.default_rng(episode)
+            seen.append(obs.tobytes())
+            ended = False
+            for _ in range(steps):
+                action = rng.uniform(-1, 1, env.box.size).astype(np.float32)
+                if not ended:
+                    obs, reward, terminated, truncated = env.step(action)
+                    ended = terminated or truncated
+                seen.append(obs.tobytes() + np.float64(reward).tobytes())
+        return seen, between
+    finally:
+        if env.env is not source.env:
+            env.env.close()

@@ -1,0 +1,120 @@
+"""Writing that survives a kill between any two system calls, and says so when the disk is full."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rewirl.errors import Failed
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""What the system says when there is no room: disk, quota, limit of a file's size."""
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """A file that is on the disk, not only on its way there, when this returns."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_folder(path: Path) -> None:
+    """Makes what was created, renamed or removed in a folder last."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_over(path: Path, content: bytes) -> None:
+    """Replaces a file: whoever reads it, after a power cut too, sees the old one or the new one, whole."""
+    aside = path.with_name(f".{path.name}.new")
+    aside.unlink(missing_ok=True)
+    try:
+        write_new(aside, content)
+        os.rename(aside, path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sha256(content: bytes | memoryview) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def to_json(value: object) -> bytes:
+    """One and the same bytes for the same content; NaN and infinities have no place in it."""
+    return json.dumps(value, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
+
+
+def from_json(content: bytes) -> Any:
+    """What `to_json` wrote; ValueError for anything else."""
+    try:
+        return json.loads(content.decode("utf-8"), parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+@contextmanager
+def room_for(what: str, needed: int, folder: Path, consolation: str) -> Iterator[None]:
+    """Turns a full disk into a sentence: what needed how many bytes, and what is still whole."""
+    try:
+        free = shutil.disk_usage(folder).free
+        if free < needed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise Failed(f"{what} in {folder} could not be written ({error.strerror}): {consolation}") from error
+        raise Failed(
+            f"the disk is full: {what} needs {needed} bytes in {folder}, where {shutil.disk_usage(folder).free} are "
+            f"free ({error.strerror}); {consolation}"
+        ) from error
+
+
+def free_memory() -> int:
+    """Bytes of memory that this process may still take."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    free = os.sysconf("SC_PHYS_PAGES") * page
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                free = int(line.split()[1]) * 1024
+        group = Path("/sys/fs/cgroup")  # a container's limit
+        limit = (group / "memory.max").read_text().strip()
+        if limit != "max":
+            free = min(free, int(limit) - int((group / "memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    return free
+
+
+def shown_bytes(count: int) -> str:
+    """
+    >>> shown_bytes(168_000_000)
+    '168 MB'
+    """
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if size < 1000 or unit == "TB":
+            break
+        size /= 1000
+    return f"{size:.3g} {unit}"

@@ -1,0 +1,167 @@
+"""What a run writes down: evaluations and episodes, as rows of two CSV files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import IO, Generic, TypeVar
+
+from rewirl.errors import Failed
+from rewirl.training.files import FULL
+
+STATISTICS = ("critic_loss", "actor_loss", "q", "alpha", "entropy", "links_replaced", "targets_follow")
+"""Of `agent.statistics()`, what an evaluation row holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRow:
+    """One evaluation, and what the run had done and cost by then: a row of evaluations.csv."""
+
+    step: int
+    """Environment steps when the policy was as evaluated."""
+    return_mean: float
+    """Over the episodes of the evaluation, no noise."""
+    return_std: float
+    return_min: float
+    return_max: float
+    length_mean: float
+    """Steps of an episode."""
+    seconds: float
+    """Wall-clock of the run so far, all sessions together."""
+    steps_per_second: float
+    """Since the row before."""
+    episodes: int
+    """Training episodes that have ended."""
+    updates: int
+    links: int
+    """#params: weights of the actor and two critics."""
+    actor_links: str
+    """Links per layer, with spaces."""
+    critic1_links: str
+    critic2_links: str
+    paper_flops: float
+    """Of training so far, by the paper's count."""
+    full_flops: float
+    """Everything: targets, acting and evaluation too."""
+    critic_loss: float | None = None
+    """This and what follows: averages and sums since the row before; empty when there was no update."""
+    actor_loss: float | None = None
+    q: float | None = None
+    alpha: float | None = None
+    entropy: float | None = None
+    links_replaced: float | None = None
+    targets_follow: float | None = None
+    """Share of the targets' links that the networks have too, now."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A training episode: a row of progress.csv."""
+
+    step: int
+    """Environment steps when it ended."""
+    return_: float
+    length: int
+
+
+Row = TypeVar("Row", EvaluationRow, Episode)
+
+
+class Table(Generic[Row]):
+    """A CSV file that grows by rows, or nothing but their text when there is no folder."""
+
+    def __init__(self, kind: type[Row], path: Path | None) -> None:
+        self._kind, self._path = kind, path
+        self._file: IO[bytes] | None = None
+
+    def begin(self, content: bytes = b"") -> None:
+        """Makes the file hold exactly `content` (nothing: the column names), and opens it for more."""
+        if self._path:
+            content = content or _line([f.name.rstrip("_") for f in fields(self._kind)])
+            with self._complaining():
+                self._file = self._path.open("r+b" if self._path.exists() else "w+b")
+                if self._file.read(len(content)) != content:
+                    self._file.seek(0)
+                    self._file.write(content)
+                self._file.truncate(len(content))
+                self._file.seek(len(content))
+                self._file.flush()
+
+    def add(self, row: Row) -> None:
+        if self._file:
+            with self._complaining():
+                self._file.write(_line(astuple(row)))
+
+    def flush(self) -> None:
+        """Makes the rows visible to other programs."""
+        if self._file:
+            with self._complaining():
+                self._file.flush()
+
+    def content(self) -> bytes:
+        """The file so far."""
+        self.flush()
+        return self._path.read_bytes() if self._path else b""
+
+    def close(self) -> None:
+        if self._file:
+            try:
+                self.flush()
+            finally:
+                self._file.close()
+                self._file = None
+
+    def _complaining(self) -> _Complaint:
+        return _Complaint(self._path)
+
+
+class _Complaint:
+    """Turns a failed write into a sentence."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            full = "the disk is full: " if error.errno in FULL else ""
+            raise Failed(
+                f"{full}{self._path} could not be written ({error.strerror}); the last checkpoint is whole, make room and "
+                "resume"
+            ) from error
+
+
+def parse(kind: type[Row], content: bytes) -> list[Row]:
+    """Rows of a file; ValueError for what is none.
+
+    >>> parse(Episode, b"step,return,length\\n200,-1.5,200\\n")
+    [Episode(step=200, return_=-1.5, length=200)]
+    """
+    lines = list(csv.reader(io.StringIO(content.decode("utf-8"))))
+    names = [f.name.rstrip("_") for f in fields(kind)]
+    if not lines or lines[0] != names:
+        raise ValueError(f"the columns must be {', '.join(names)}")
+    rows = []
+    for number, line in enumerate(lines[1:], start=2):
+        if len(line) != len(names):
+            raise ValueError(f"line {number} has {len(line)} of {len(names)} columns")
+        values = {f.name: _value(str(f.type), text) for f, text in zip(fields(kind), line, strict=True)}
+        rows.append(kind(**values))
+    return rows
+
+
+def _value(kind: str, text: str) -> int | float | str | None:
+    if kind == "str":
+        return text
+    if not text:
+        return None
+    return int(text) if kind == "int" else float(text)
+
+
+def _line(values: object) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(values)  # type: ignore[arg-type]
+    return out.getvalue().encode()

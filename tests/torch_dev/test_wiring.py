@@ -1,0 +1,365 @@
+"""What holds after every step, whatever the optimizer, the schedule and the module; and resuming."""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from rewirl.topology import SET, DropAndGrow, Links, RigL, Rule, Static
+from rewirl.torch import Wiring, sparsify
+
+torch.set_num_threads(1)
+
+OPTIMIZERS: dict[str, Callable[[object], torch.optim.Optimizer]] = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "adam, l2": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1, amsgrad=True),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.01),
+    "adamw, one by one": lambda p: torch.optim.AdamW(p, lr=0.01, foreach=False),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
+    "nadam": lambda p: torch.optim.NAdam(p, lr=0.01),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.01),
+}
+
+
+class Convolutional(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Conv2d(1, 4, 2), nn.Tanh(), nn.Flatten(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 2))
+
+
+class Perceptron(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(9, 12), nn.ReLU(), nn.LayerNorm(12), nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 2))
+
+
+INPUTS = {Convolutional: (1, 3, 3), Perceptron: (9,)}
+
+
+def exists(links: Links, shape: torch.Size) -> torch.Tensor:
+    """A mask worked out link by link."""
+    mask = np.zeros((links.n_out, links.n_in), dtype=bool)
+    for place in links.places:
+        i, o = divmod(int(place), links.n_out // links.block)
+        mask[o * links.block : (o + 1) * links.block, i] = True
+    return torch.from_numpy(mask).reshape(shape)
+
+
+def step(module: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, clip: float = 0) -> None:
+    x = torch.randn(8, *INPUTS[type(module)], generator=generator)
+    optimizer.zero_grad()
+    (module(x) - 1).square().mean().backward()
+    if clip:
+        nn.utils.clip_grad_norm_(module.parameters(), clip)
+    optimizer.step()
+
+
+rules = st.one_of(
+    st.builds(SET, eta=st.floats(0, 1), every=st.integers(1, 5)),
+    st.builds(RigL, eta=st.floats(0, 1), every=st.integers(1, 5)),
+    st.just(Static()),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    kind=st.sampled_from([Convolutional, Perceptron]),
+    optimizer_name=st.sampled_from(sorted(OPTIMIZERS)),
+    rule=rules,
+    sparsity=st.floats(0, 0.7),
+    block=st.sampled_from([1, 2, 4]),
+    clip=st.sampled_from([0.0, 0.5]),
+    gaps=st.lists(st.integers(1, 4), min_size=1, max_size=12),
+    seed=st.integers(0, 2**32),
+)
+def test_what_holds_after_every_step(
+    kind: type[nn.Sequential],
+    optimizer_name: str,
+    rule: Rule,
+    sparsity: float,
+    block: int,
+    clip: float,
+    gaps: list[int],
+    seed: int,
+) -> None:
+    torch.manual_seed(seed)
+    module, generator = kind(), torch.Generator().manual_seed(seed)
+    wiring = sparsify(module, rule=rule, sparsity=sparsity, block=block, seed=seed)
+    optimizer = OPTIMIZERS[optimizer_name](module.parameters())
+    counts = {name: links.count for name, links in wiring.links.items()}
+    total = sum(p.numel() for n, p in module.named_parameters() if p.ndim > 1)
+    dense = module[-1].weight.numel()
+    assert abs(sum(counts.values()) + dense - (1 - sparsity) * total) <= block
+    update = due = 0
+    for gap in gaps:
+        before = wiring.links
+        step(module, optimizer, generator, clip)
+        dense_before = module[-1].weight.detach().clone()
+        replaced = wiring.after_step(optimizer, update=update + gap)
+        is_due = any(rule.due(t) for t in range(update + 1, update + gap + 1))
+        update, due = update + gap, due + is_due
+        assert is_due or replaced == 0
+        assert wiring.adaptations == due
+        assert torch.equal(module[-1].weight, dense_before), "the output layer is no business of the wiring"
+        new_links = 0
+        for name, links in wiring.links.items():
+            weight = module.get_submodule(name).weight
+            mask = exists(links, weight.shape)
+            grown = mask & ~exists(before[name], weight.shape)
+            new_links += int(grown.sum())
+            assert links.count == counts[name] == int(mask.sum())
+            state = [v for v in optimizer.state[weight].values() if torch.is_tensor(v) and v.ndim > 0]
+            for values in (weight, weight.grad, *state):
+                assert not values[~mask].any(), "something is where no link is"
+                assert not values[grown].any(), "a new link does not start at 0"
+        assert new_links == replaced
+
+
+@pytest.mark.parametrize("optimizer_name", sorted(OPTIMIZERS))
+def test_links_learn_as_if_the_rest_were_not_there(optimizer_name: str) -> None:
+    """A masked layer against one whose weight is multiplied by the mask in its forward: autograd's own idea of sparse."""
+    torch.manual_seed(0)
+    module = Perceptron()
+    wiring = sparsify(module, rule=Static(), sparsity=0.6, seed=0)
+    mirror = copy.deepcopy(module)
+    masks = {name: exists(links, module.get_submodule(name).weight.shape) for name, links in wiring.links.items()}
+
+    def mirrored(x: torch.Tensor) -> torch.Tensor:
+        weights = {f"{name}.weight": mirror.get_submodule(name).weight * mask for name, mask in masks.items()}
+        return torch.func.functional_call(mirror, weights, x)
+
+    ours, theirs = (OPTIMIZERS[optimizer_name](m.parameters()) for m in (module, mirror))
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(10):
+        x = torch.randn(8, 9, generator=generator)
+        for f, m, optimizer in ((module, module, ours), (mirrored, mirror, theirs)):
+            optimizer.zero_grad()
+            (f(x) - 1).square().mean().backward()
+            # 0.05 is well below the norms here: clipping acts, and must not see gradients of what is no link
+            assert nn.utils.clip_grad_norm_(m.parameters(), 0.05) > 0.05
+            optimizer.step()
+        wiring.after_step(ours)
+    for mine, other in zip(module.parameters(), mirror.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=0, atol=1e-6)
+
+
+def test_parameter_groups() -> None:
+    module = Perceptron()
+    wiring = sparsify(module, rule=SET(eta=0.5, every=1), sparsity=0.5, seed=0)
+    groups = [
+        {"params": [module[0].weight], "lr": 0.0},
+        {"params": [p for p in module.parameters() if p is not module[0].weight]},
+    ]
+    optimizer, generator = torch.optim.Adam(groups, lr=0.01), torch.Generator()
+    before = module[0].weight.detach().clone()
+    step(module, optimizer, generator)
+    assert wiring.after_step(optimizer) > 0
+    kept = (module[0].weight != 0) & (before != 0)
+    assert torch.equal(module[0].weight[kept], before[kept]), "its learning rate is 0"
+
+
+def test_rigl_grows_where_this_steps_gradient_is_largest() -> None:
+    torch.manual_seed(0)
+    module, generator = Perceptron(), torch.Generator()
+    wiring = sparsify(module, rule=RigL(eta=0.2, every=2), sparsity=0.6, seed=0)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.01)
+    for accumulated in (1, 2, 1, 1):
+        for _ in range(2):
+            before = wiring.links
+            module(torch.randn(8, 9, generator=generator)).sum().backward()  # another loss, as an actor's is to a critic
+            optimizer.zero_grad(set_to_none=accumulated == 1)
+            oracle = copy.deepcopy(module)  # has no hooks, so that its gradients are dense
+            for _ in range(accumulated):
+                x = torch.randn(8, 9, generator=generator)
+                for m in (module, oracle):
+                    (m(x) - 1).square().mean().backward()
+            optimizer.step()
+            replaced = wiring.after_step(optimizer)
+        assert replaced > 0
+        for name, links in wiring.links.items():
+            magnitude = oracle.get_submodule(name).weight.grad.abs()
+            had = exists(before[name], magnitude.shape)
+            grown = exists(links, magnitude.shape) & ~had
+            assert grown.sum() > 0
+            assert magnitude[grown].min() >= magnitude[~had & ~grown].max()
+
+
+def test_rigl_without_a_backward_is_refused() -> None:
+    module = Perceptron()
+    wiring = sparsify(module, rule=RigL(every=1), sparsity=0.5, seed=0)
+    with pytest.raises(RuntimeError, match="RigL grows by gradients, and layer '0' had none in this step"):
+        wiring.after_step(torch.optim.SGD(module.parameters(), lr=0.1))
+
+
+def test_own_updates_are_counted() -> None:
+    module = Perceptron()
+    wiring = sparsify(module, rule=SET(eta=0.5, every=3), sparsity=0.5, seed=0)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    assert [wiring.after_step(optimizer) > 0 for _ in range(7)] == [False, False, True, False, False, True, False]
+
+
+def test_delayed_updates_adapt_at_the_first_one_after_the_time() -> None:
+    module = Perceptron()
+    wiring = sparsify(module, rule=SET(eta=0.5, every=5), sparsity=0.5, seed=0)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    adapted = [t for t in range(2, 21, 2) if wiring.after_step(optimizer, update=t)]
+    assert adapted == [6, 10, 16, 20]
+    with pytest.raises(ValueError, match="update 20 was already: the next one is 21 or later"):
+        wiring.after_step(optimizer, update=20)
+
+
+def test_a_compiled_module_learns_the_same() -> None:
+    results = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        module = Perceptron()
+        wiring = sparsify(module, rule=RigL(eta=0.2, every=2), sparsity=0.5, seed=0)
+        forward = torch.compile(module, backend="aot_eager") if compiled else module
+        optimizer, generator = torch.optim.Adam(module.parameters()), torch.Generator().manual_seed(0)
+        for _ in range(6):
+            optimizer.zero_grad()
+            (forward(torch.randn(8, 9, generator=generator)) - 1).square().mean().backward()
+            assert not module[0].weight.grad[~exists(wiring.links["0"], module[0].weight.shape)].any()
+            optimizer.step()
+            wiring.after_step(optimizer)
+        results.append((wiring.links, [p.detach().clone() for p in module.parameters()]))
+    assert results[0][0] == results[1][0]
+    for mine, other in zip(results[0][1], results[1][1], strict=True):
+        torch.testing.assert_close(mine, other)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_module_changed_after_it_was_wired(dtype: torch.dtype) -> None:
+    module = Perceptron()
+    wiring = sparsify(module, rule=RigL(eta=0.2, every=1), sparsity=0.5, seed=0)
+    module.to(dtype)
+    optimizer = torch.optim.Adam(module.parameters())
+    (module(torch.randn(8, 9, dtype=dtype)) - 1).square().mean().backward()
+    optimizer.step()
+    assert wiring.after_step(optimizer) > 0
+    assert not module[0].weight[~exists(wiring.links["0"], module[0].weight.shape)].any()
+
+
+def test_masks_follow_the_device() -> None:
+    """`meta` tensors are the one other device that every machine has: operations check devices, and compute nothing."""
+    module = Perceptron()
+    wiring = sparsify(module, rule=Static(), sparsity=0.5, seed=0)
+    optimizer = torch.optim.SGD(module.to("meta").parameters(), lr=0.1)
+    with pytest.raises(ValueError, match="does not have the weight"):  # moving to meta makes new parameters
+        wiring.after_step(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1))
+    wiring.after_step(optimizer)
+
+
+def test_an_optimizer_of_other_parameters_is_refused() -> None:
+    module = Perceptron()
+    wiring = sparsify(module, rule=SET(), sparsity=0.5, seed=0)
+    with pytest.raises(ValueError, match="this Adam does not have the weight of layer '0'"):
+        wiring.after_step(torch.optim.Adam(Perceptron().parameters()))
+    with pytest.raises(ValueError, match="does not have the weight of layer '3'"):
+        wiring.after_step(torch.optim.Adam(module[0].parameters()))
+    assert wiring.updates == 0
+
+
+def test_released_layers_are_dense_again() -> None:
+    module = Perceptron()
+    wiring = sparsify(module, rule=SET(), sparsity=0.5, seed=0)
+    wiring.release()
+    module(torch.randn(8, 9)).sum().backward()
+    assert module[0].weight.grad[module[0].weight == 0].any()
+    sparsify(module, rule=SET(), sparsity=0.5, seed=0)
+
+
+# -------------------------------------------------------------------- state
+
+
+def training(rule: Rule) -> tuple[nn.Module, Wiring, torch.optim.Optimizer]:
+    torch.manual_seed(0)
+    module = Perceptron()
+    return module, sparsify(module, rule=rule, sparsity=0.5, seed=0), torch.optim.Adam(module.parameters(), lr=0.01)
+
+
+@pytest.mark.parametrize("rule", [SET(eta=0.2, every=3), RigL(eta=0.2, every=3)])
+@pytest.mark.parametrize("wiring_first", [True, False])
+def test_a_resumed_training_goes_on_exactly(rule: DropAndGrow, wiring_first: bool) -> None:
+    module, wiring, optimizer = training(rule)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(7):
+        step(module, optimizer, generator)
+        wiring.after_step(optimizer)
+    file = io.BytesIO()
+    torch.save([module.state_dict(), optimizer.state_dict(), wiring.state_dict(), generator.get_state()], file)
+
+    def go_on(module: nn.Module, wiring: Wiring, optimizer: torch.optim.Optimizer, generator: torch.Generator):
+        for _ in range(8):
+            step(module, optimizer, generator)
+            wiring.after_step(optimizer)
+        return wiring.statistics(), wiring.links, [p.detach() for p in module.parameters()]
+
+    expected = go_on(module, wiring, optimizer, generator)
+    file.seek(0)
+    weights, moments, places, random = torch.load(file, weights_only=True)
+    module, wiring, optimizer = training(rule)
+    wiring.rng.random()  # wherever the generator is by now
+    if wiring_first:
+        wiring.load_state_dict(places)
+    module.load_state_dict(weights)
+    optimizer.load_state_dict(moments)
+    if not wiring_first:
+        wiring.load_state_dict(places)
+    generator.set_state(random)
+    statistics, links, parameters = go_on(module, wiring, optimizer, generator)
+    assert statistics == expected[0]
+    assert links == expected[1]
+    for mine, theirs in zip(parameters, expected[2], strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def changed(**entries: object) -> Callable[[dict[str, object]], dict[str, object]]:
+    return lambda state: {**state, **entries}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: {k: v for k, v in s.items() if k != "rng"}, "the state has no 'rng'"),
+        (changed(updates=-1), "updates must not be negative"),
+        (changed(updates=1.5), "updates must be a whole number"),
+        (changed(rng={"bit_generator": "MT19937"}), "PCG64"),
+        (changed(places={}), "the state is for the layers , and these are 0, 3"),
+        (lambda s: {**s, "places": {**s["places"], "3": s["places"]["3"][1:]}}, "layer '3' has .* links, the state has"),
+        (lambda s: {**s, "places": {**s["places"], "3": s["places"]["3"].flip(0)}}, "sorted ascending"),
+        (lambda s: {**s, "places": {**s["places"], "3": s["places"]["3"] + 90}}, "does not exist"),
+        (lambda s: {**s, "places": {**s["places"], "3": s["places"]["3"].float()}}, "int64"),
+    ],
+)
+def test_a_wrong_state_is_refused_and_changes_nothing(change: Callable[[dict], dict], message: str) -> None:
+    module, wiring, _ = training(SET())
+    other = sparsify(Perceptron(), rule=SET(), sparsity=0.5, seed=1)
+    links, weight, random = wiring.links, module[0].weight.detach().clone(), wiring.rng.bit_generator.state
+    with pytest.raises((ValueError, TypeError), match=message):
+        wiring.load_state_dict(change(other.state_dict()))
+    assert wiring.links == links
+    assert torch.equal(module[0].weight, weight)
+    assert wiring.rng.bit_generator.state == random
+
+
+def test_statistics() -> None:
+    _, wiring, optimizer = training(SET(eta=0.5, every=2))
+    for _ in range(4):
+        replaced = wiring.after_step(optimizer)
+    statistics = wiring.statistics()
+    assert statistics["updates"] == 4
+    assert statistics["adaptations"] == 2
+    assert statistics["replaced"] == 2 * replaced
+    counts = [links.count for links in wiring.links.values()]
+    assert statistics["links"] == sum(counts)
+    assert statistics["sparsity"] == pytest.approx(1 - sum(counts) / (9 * 12 + 12 * 8))
+    assert statistics["sparsity.0"] == pytest.approx(1 - counts[0] / (9 * 12))
