@@ -188,11 +188,8 @@ void Network::rewire(int64_t index, const int64_t* places, int64_t n_places) {
                                           str(n_places * layer.shape.block));
   const InPlaceOrder before = in_place_order(layer.shape, layer.outputs);
   const InPlaceOrder after = layer.wire(places, n_places);  // checks all of them before it changes anything
-  for (float* flat : {w_.get(), m_.get(), v_.get()}) {
-    float* values = flat + layer.weight_at;
-    const std::vector<float> old(values, values + layer.links());
-    carry(layer.shape.block, before, old.data(), after, values);
-  }
+  const int64_t at = layer.weight_at;
+  carry(layer.shape.block, before, after, {w_.get() + at, m_.get() + at, v_.get() + at});
   std::fill_n(g_.get() + layer.weight_at, layer.links(), 0.0f);  // they belonged to other links
   layer.sync(w_.get());
   for (Target* target : targets_) target->rewired(index, before, after);

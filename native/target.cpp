@@ -147,6 +147,8 @@ void Target::rewired(int64_t index, const InPlaceOrder& before, const InPlaceOrd
   const auto [extra_places, extra_values] = extra(index);
   std::vector<int64_t> places;
   std::vector<float> values;
+  places.reserve(before.places.size() + extra_places.size());
+  values.reserve(places.capacity() * b);
   size_t e = 0;
   const auto add = [&](int64_t place, auto value_at) {
     bool alive = false;

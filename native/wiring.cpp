@@ -15,17 +15,26 @@ int index_of_pattern(int pattern) {
   return -1;
 }
 
-int rows_in(int pattern) { return __builtin_popcount(unsigned(pattern)); }
+int rows_in(int pattern) {
+  constexpr int8_t counts[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+  return counts[pattern];
+}
 
 // Calls f(row, column, position) for every link, groups ascending.
 template <class F>
 void for_each_link(const GroupedLinks& links, const F& f) {
+  int rows[15][4];  // of each pattern: a loop of fixed length within a run is quicker than tests of bits
+  for (int i = 0; i < 15; ++i)
+    for (int r = 0, n = 0; r < 4; ++r)
+      if (kPatterns[i] >> r & 1) rows[i][n++] = r;
   for (int g = 0; g < links.groups(); ++g) {
-    uint32_t entry = links.entry[g], position = links.weight[g];
-    for (int i = 0; i < 15; ++i)
-      for (int n = links.count[15 * size_t(g) + i]; n > 0; --n, ++entry)
-        for (int r = 0; r < 4; ++r)
-          if (kPatterns[i] >> r & 1) f(4 * g + r, int(links.other[entry]), position++);
+    const uint16_t* other = links.other.data() + links.entry[g];
+    uint32_t position = links.weight[g];
+    for (int i = 0; i < 15; ++i) {
+      const int per_entry = rows_in(kPatterns[i]);
+      for (int n = links.count[15 * size_t(g) + i]; n > 0; --n, ++other)
+        for (int r = 0; r < per_entry; ++r) f(4 * g + rows[i][r], int(*other), position++);
+    }
   }
 }
 
@@ -147,13 +156,18 @@ InPlaceOrder in_place_order(const Shape& shape, const GroupedLinks& outputs) {
   return out;
 }
 
-void carry(int block, const InPlaceOrder& before, const float* from, const InPlaceOrder& after, float* to) {
+void carry(int block, const InPlaceOrder& before, const InPlaceOrder& after, std::initializer_list<float*> arrays) {
+  constexpr uint32_t kNew = UINT32_MAX;
+  std::vector<uint32_t> from(after.position.size(), kNew);  // for each new position the old one
   size_t old = 0;
   for (size_t k = 0; k < after.places.size(); ++k) {
     while (old < before.places.size() && before.places[old] < after.places[k]) ++old;
-    const bool stays = old < before.places.size() && before.places[old] == after.places[k];
-    for (int b = 0; b < block; ++b)
-      to[after.position[k * block + b]] = stays ? from[before.position[old * block + b]] : 0.0f;
+    if (old < before.places.size() && before.places[old] == after.places[k])
+      for (int b = 0; b < block; ++b) from[after.position[k * block + b]] = before.position[old * block + b];
+  }
+  for (float* values : arrays) {
+    const std::vector<float> was(values, values + before.position.size());
+    for (size_t k = 0; k < from.size(); ++k) values[k] = from[k] == kNew ? 0.0f : was[from[k]];
   }
 }
 

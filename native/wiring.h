@@ -1,6 +1,7 @@
 // Which links a layer has, in the orders that the kernels want.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "kernels.h"
@@ -48,7 +49,7 @@ GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n, bo
 GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, std::vector<uint32_t>& position);
 // What by_outputs said of the order, found again.
 InPlaceOrder in_place_order(const Shape& shape, const GroupedLinks& outputs);
-// The values of links that are in both, from their old positions to their new; those of new links are 0.
-void carry(int block, const InPlaceOrder& before, const float* from, const InPlaceOrder& after, float* to);
+// In each array, the values of links that stay move from their old to their new positions; those of new links become 0.
+void carry(int block, const InPlaceOrder& before, const InPlaceOrder& after, std::initializer_list<float*> arrays);
 
 }  // namespace rewirl

@@ -59,7 +59,9 @@ class Learner:
             raise Refused(str(error)) from None
         if isinstance(wiring, Rule) and type(wiring) is not method.rule:
             if self._folder is not None:
-                raise Refused(f"a run folder cannot hold a rule of your own ({type(wiring).__name__}): leave out run_dir")
+                raise Refused(
+                    f"a run folder cannot hold a rule of your own ({type(wiring).__name__}): leave out run_dir"
+                )
             config = _OwnRule(**vars(config), rule=wiring)
         self.config: RunConfig = config
         """All that was given, and all that follows from it."""
@@ -74,7 +76,9 @@ class Learner:
         if not issubclass(rule, Rule):
             raise Refused(f"wiring must be a rule such as SET(), Static() or Dense(), not {wiring!r}")
         named = {method.rule: method for method in METHODS.values() if method.algorithm == cls.algorithm}
-        fallback = METHODS[f"ds-{cls.algorithm}" if rule.sparse else cls.algorithm]  # only names a rule of the user's own
+        fallback = METHODS[
+            f"ds-{cls.algorithm}" if rule.sparse else cls.algorithm
+        ]  # only names a rule of the user's own
         numbers = {"eta": wiring.eta, "adapt_every": wiring.every} if isinstance(wiring, DropAndGrow) else {}
         if isinstance(wiring, type) and rule not in named:
             raise Refused(f"wiring must be an instance of your own rule: {rule.__name__}()")
@@ -98,6 +102,8 @@ class Learner:
             run = self._run = resume(self._folder, config=self.config, env=self._env, observers=[self._watch])
         self._watch.callback = callback
         run.train(until)
+        if self._folder is not None:
+            self.save(self._folder / "policy.safetensors")
         return self
 
     def predict(
@@ -126,7 +132,9 @@ class Learner:
         except PolicyFileError as error:
             raise Refused(f"{file}: {error}") from None
         if policy.algorithm != cls.algorithm:
-            raise Refused(f"{path} holds a policy of {policy.algorithm.upper()}: load it with {policy.algorithm.upper()}.load")
+            raise Refused(
+                f"{path} holds a policy of {policy.algorithm.upper()}: load it with {policy.algorithm.upper()}.load"
+            )
         return policy
 
     # ------------------------------------------------------------ what it knows
@@ -234,6 +242,8 @@ def _task_of(env: EnvLike) -> str:
     """What people call it: its name, or the name of its class."""
     if isinstance(env, str):
         return env
+    if not isinstance(env, gymnasium.Env) and not callable(env):
+        raise Refused(f"env must be a task's name, a gymnasium.Env or a function that makes one, not {env!r}")
     made = Source("the environment", env).make()
     name = made.spec.id if made.spec else type(made.unwrapped).__name__
     if made is not env:

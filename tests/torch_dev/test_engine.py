@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from rewirl.agents import ActionBox, TD3Agent, TD3Options, Transitions, WiringOptions
 from rewirl.nn import Network, Target
@@ -22,7 +22,7 @@ N_OBS, N_ACT, N, HIDDEN = 6, 2, 64, (32, 24)
 
 def mlp(*sizes: int) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for n_in, n_out in zip(sizes, sizes[1:], strict=False):
+    for n_in, n_out in pairwise(sizes):
         layers += [nn.Linear(n_in, n_out), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
@@ -42,9 +42,7 @@ def copy_of(network: Network, wiring: WiringOptions, rng: np.random.Generator) -
     handle = sparsify(
         module, rule=wiring.rule, lambdas=wiring.lambdas, sparsity=wiring.sparsity, block=wiring.block, seed=rng
     )
-    places = {
-        name: torch.from_numpy(network.links(layer).places.copy()) for layer, name in enumerate(handle.links)
-    }
+    places = {name: torch.from_numpy(network.links(layer).places.copy()) for layer, name in enumerate(handle.links)}
     handle.load_state_dict({**handle.state_dict(), "places": places, "rng": generator_then})
     with torch.no_grad():
         for layer in range(network.layers):
@@ -85,7 +83,7 @@ class TorchTD3:
             x2 = torch.cat([s2, (torch.tanh(self.targets["actor"](s2)) + noise).clamp(-1, 1)], 1)
             y = r + o.gamma * (1 - d) * torch.min(self.targets["critic1"](x2), self.targets["critic2"](x2))
         for name in ("critic1", "critic2"):
-            self.descend(name, F.mse_loss(self.modules[name](torch.cat([s, a], 1)), y))
+            self.descend(name, nn.functional.mse_loss(self.modules[name](torch.cat([s, a], 1)), y))
         if self.updates % o.policy_delay == 0:
             action = torch.tanh(self.modules["actor"](s))
             self.descend("actor", -self.modules["critic1"](torch.cat([s, action], 1)).mean())
@@ -121,13 +119,10 @@ WIRINGS = {
 }
 
 
-# Rounding differs in every sum, by about 1e-7 of it. 300 steps of 1e-3 in directions that Adam makes of such sums drift apart
-# by some 1e-5; one link, moment or sign that is wrong shows as 1e-3 within a step or two.
-@pytest.mark.parametrize("wiring", WIRINGS)
-def test_hundreds_of_td3_updates_equal_the_engine(wiring: str) -> None:
+def run_both(wiring: WiringOptions, seed: int) -> None:
     options = TD3Options(hidden=HIDDEN, batch=N)
     box = ActionBox([-1.0] * N_ACT, [1.0] * N_ACT)
-    agent = TD3Agent(N_OBS, box, options, WIRINGS[wiring], np.random.default_rng(5))
+    agent = TD3Agent(N_OBS, box, options, wiring, np.random.default_rng(seed))
     mirror = TorchTD3(agent)
     rng = np.random.default_rng(1)
     records = rng.standard_normal((400, Transitions.width(N_OBS, N_ACT))).astype(np.float32)
@@ -139,9 +134,22 @@ def test_hundreds_of_td3_updates_equal_the_engine(wiring: str) -> None:
         mirror.update(batch)  # first: the agent overwrites the batch's actions
         agent.update(batch)
         if update % 5 == 0:
-            assert_equal(agent, mirror, 1e-4)
-    every = getattr(WIRINGS[wiring].rule, "every", 0)
+            assert_equal(agent, mirror, 1e-5)
+    every = getattr(wiring.rule, "every", 0)
     assert mirror.wirings["actor"].adaptations == (300 // every if every else 0)
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+def test_hundreds_of_td3_updates_equal_the_engine(wiring: str) -> None:
+    # Rounding leaves the two some 1e-7 apart; whatever is wrong by more shows as 1e-3 (Adam's step) at once. But in
+    # about one run of ten a sum ends so close to 0 that rounding decides whether its ReLU is on, and that shows too.
+    # So there are three tries: something wrong fails them all.
+    for seed in (5, 6, 7):
+        try:
+            return run_both(WIRINGS[wiring], seed)
+        except AssertionError as error:
+            failure = error
+    raise failure
 
 
 @pytest.mark.parametrize("block", [1, 2, 4])

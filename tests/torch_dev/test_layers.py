@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from rewirl.topology import SET, Dense, Static
+from rewirl.topology import SET, Dense, Links, Static
 from rewirl.torch import sparsify
 
 torch.set_num_threads(1)
@@ -62,7 +62,7 @@ def test_a_convolution_is_a_layer_from_its_patches_to_its_channels() -> None:
     module = Convolutional()
     wiring = sparsify(module, rule=SET(), lambdas=(2, 3), seed=0)
     assert (wiring.links["conv"].n_in, wiring.links["conv"].n_out) == (27, 8)
-    assert wiring.links["conv"].count == round(2 * (27 + 8)) == int(module.conv.weight.count_nonzero())
+    assert wiring.links["conv"].count == 2 * (27 + 8) == int(module.conv.weight.count_nonzero())
     place = wiring.links["conv"].places[0]
     assert module.conv.weight.reshape(8, 27)[place % 8, place // 8] != 0
 
@@ -88,6 +88,15 @@ def test_a_compiled_module_has_the_names_of_its_own() -> None:
     wiring = sparsify(torch.compile(module, backend="eager"), rule=SET(), sparsity=0.5, seed=0)
     assert list(wiring.links) == ["0", "2"]
     assert wiring.module is module
+
+
+def test_links_of_ones_own() -> None:
+    module, links = mlp(), {"2": Links(16, 8, 2, np.array([0, 5, 63]))}
+    wiring = sparsify(module, rule=SET(), links=links)
+    assert wiring.links == links
+    assert module[2].weight.nonzero().tolist() == [[0, 0], [1, 0], [2, 1], [3, 1], [6, 15], [7, 15]]
+    with pytest.raises(ValueError, match="layer '0' is 6 → 16, the links given are for 16 → 8"):
+        sparsify(module, rule=SET(), links={"0": links["2"]})
 
 
 def test_dense_leaves_everything() -> None:
@@ -146,8 +155,8 @@ def twice() -> nn.Module:
         (mlp(), {"sparsity": 0.999}, "the largest sparsity possible is 0.925000"),
         (mlp(), {"lambdas": (0.001, 2)}, "leaves layer 1 without a link"),
         (mlp(), {"lambdas": (1, 2, 3)}, r"3 lambdas for 2 sparse layers \(0, 2\): give one for each"),
-        (mlp(), {}, "either lambdas or sparsity"),
-        (mlp(), {"lambdas": (1, 2), "sparsity": 0.5}, "either lambdas or sparsity"),
+        (mlp(), {}, "give one of lambdas, sparsity and links"),
+        (mlp(), {"lambdas": (1, 2), "sparsity": 0.5}, "give one of lambdas, sparsity and links"),
         (mlp(), {"sparsity": 1.0}, "from 0 .dense. to below 1"),
         (mlp(), {"sparsity": float("nan")}, "finite"),
         (mlp(), {"sparsity": 0.5, "block": 3}, "block must be"),

@@ -21,26 +21,27 @@ def mlp() -> nn.Sequential:
 
 
 @pytest.mark.parametrize(
-    ("before", "block", "links", "after"),
+    ("before", "block", "places", "after"),
     [
-        # as many as there are links: all stay
-        ([[1, 0], [0, -2]], 1, 2, [[1, 0], [0, -2]]),
-        ([[1, 0], [0, 0]], 1, 2, [[1, 0], [0, 0]]),
-        # the smallest magnitudes go, whatever their sign
-        ([[1, -3], [0.5, -2]], 1, 2, [[0, -3], [0, -2]]),
-        ([[1, -3], [0.5, -2]], 1, 3, [[1, -3], [0, -2]]),
-        # blocks of two outputs are ranked by the sum of magnitudes
-        ([[1, -3], [3, 0], [2, 0], [-1, 1]], 2, 2, [[1, 0], [3, 0], [0, 0], [0, 0]]),
+        # not more than there are links: all stay
+        ([[1, 0], [0, -2]], 1, [0, 1], [[1, 0], [0, -2]]),
+        ([[1, 0], [0, 0]], 1, [0, 1], [[1, 0], [0, 0]]),
+        # the smallest magnitudes go, whatever their sign, and whether the module has such a link or not
+        ([[1, -3], [0.5, -2]], 1, [0, 1], [[0, -3], [0, -2]]),
+        ([[1, -3], [0.5, -2]], 1, [0, 1, 2], [[1, -3], [0, -2]]),
+        # of equals, links that the module has go first
+        ([[1, 1], [0, 0]], 1, [0], [[0, 1], [0, 0]]),
+        ([[1, 1], [0, 0]], 1, [2], [[1, 0], [0, 0]]),
+        # blocks of two outputs are ranked by the sum of magnitudes: 4, 3 and 3, 1
+        ([[1, -3], [3, 0], [2, 0], [-1, 1]], 2, [1], [[1, 0], [3, 0], [0, 0], [0, 0]]),
+        ([[1, -3], [3, 0], [2, 0], [-1, 1]], 2, [1, 3], [[1, -3], [3, 0], [0, 0], [0, 0]]),
+        ([[1, -3], [3, 0], [2, 0], [-1, 1]], 2, [2, 3], [[1, 0], [3, 0], [2, 0], [-1, 0]]),
     ],
 )
-def test_only_the_largest_stay(before: list, block: int, links: int, after: list) -> None:
+def test_only_the_largest_stay(before: list, block: int, places: list, after: list) -> None:
     weight = torch.tensor(before, dtype=torch.float32)
     n_out, n_in = weight.shape
-    if block == 2:  # 2 blocks of links: one tie of 3 and 3, of which the module's own link goes first
-        wiring = Links(n_in, n_out, 2, np.array([1]))
-    else:
-        wiring = Links(n_in, n_out, 1, np.arange(links))
-    keep_largest(weight, wiring)
+    keep_largest(weight, Links(n_in, n_out, block, np.array(places)))
     assert weight.tolist() == after
 
 

@@ -141,7 +141,9 @@ class LiveDisplay(Observer):
         if rows:
             curve = sparkline([row.return_mean for row in rows])
             parts += [Text(), Text.assemble(("returns  ", "dim"), (curve, "green")), _last(rows)]
-        return Panel(Group(*parts), title=f"[bold]{title(run)}[/]", border_style="cyan", padding=(1, 2), width=self._width())
+        return Panel(
+            Group(*parts), title=f"[bold]{title(run)}[/]", border_style="cyan", padding=(1, 2), width=self._width()
+        )
 
     def _phase(self, run: Run) -> str:
         if run.done:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rewirl.cli.parser import Parser
 from rewirl.cli.runs import policy_at
-from rewirl.cli.tables import show, size
+from rewirl.cli.tables import show
 from rewirl.deploy.c_source import export_c
 from rewirl.deploy.errors import ExportError
 from rewirl.deploy.onnx_graph import export_onnx
@@ -27,7 +27,9 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--to", choices=("c", "onnx"), required=True, help="as what")
     parser.add_argument("--out", type=Path, required=True, metavar="PATH", help="for C a folder, for ONNX a file")
     parser.add_argument("--best", action="store_true", help="of a run folder, the best policy instead of the last")
-    parser.add_argument("--name", default="policy", help="C: begins the files' names and every identifier (default: policy)")
+    parser.add_argument(
+        "--name", default="policy", help="C: begins the files' names and every identifier (default: policy)"
+    )
     parser.add_argument("--dtype", choices=tuple(BYTES), default="f32", help="C: how weights are stored (default: f32)")
     parser.add_argument("--sparse", action="store_true", help="ONNX: write links only; smaller from 67%% sparsity on")
 
@@ -39,8 +41,7 @@ def run(args: argparse.Namespace) -> None:
         if args.to == "c":
             show(str(export_c(policy, args.out, name=args.name, dtype=args.dtype)))
         else:
-            file = export_onnx(policy, args.out, sparse=args.sparse)
-            show(f"{file}, {size(file.stat().st_size)}")
+            show(str(export_onnx(policy, args.out, sparse=args.sparse)))
     except ExportError as error:
         raise Refused(str(error)) from None
     except OSError as error:

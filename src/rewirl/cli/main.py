@@ -62,8 +62,8 @@ def _run(words: Sequence[str]) -> None:
         return
     name = words[0]
     if name not in COMMANDS:
-        kind = "flag" if name.startswith("-") else "command"
-        raise Refused(f"there is no {kind} {name}{nearest(name, COMMANDS)} (see rewirl --help)")
+        kind, known = ("flag", ("--help", "--version")) if name.startswith("-") else ("command", tuple(COMMANDS))
+        raise Refused(f"there is no {kind} {name}{nearest(name, known)} (see rewirl --help)")
     command = cast(Command, importlib.import_module(f"rewirl.cli.{name}"))
     parser = Parser(f"rewirl {name}", (command.__doc__ or "").strip(), command.EXAMPLES)
     command.arguments(parser)
@@ -75,7 +75,13 @@ def _run(words: Sequence[str]) -> None:
 
 
 def _help() -> str:
-    lines = ["Deep RL agents that rewire themselves while they learn.", "", "Usage: rewirl COMMAND ...", "", "Commands:"]
+    lines = [
+        "Deep RL agents that rewire themselves while they learn.",
+        "",
+        "Usage: rewirl COMMAND ...",
+        "",
+        "Commands:",
+    ]
     lines += [f"  {name:<10} {about}" for name, about in COMMANDS.items()]
     lines += [
         "",

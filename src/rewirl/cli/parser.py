@@ -82,12 +82,12 @@ def whole(text: str) -> int:
     (1000000, -1)
     """
     try:
-        return int(text)
-    except ValueError:
-        value = number(text)
-        if value != value or value != int(value):
-            raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}") from None
-        return int(value)
+        value = float(text) if set(text.lower()) & set(".e") else int(text)
+        if value == int(value):
+            return int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}")
 
 
 def number(text: str) -> float:

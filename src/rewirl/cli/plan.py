@@ -34,8 +34,8 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
     networks.add_row("together", "", "", f"{cost.links:,}", f"{cost.links / cost.dense_links:.1%}", style="bold")
 
     dense = type(cost)(**{**vars(cost), "actor": cost.dense_actor, "critic": cost.dense_critic})
-    held = [*agent.networks.values(), *agent.targets.values()]
-    memory = sum(sum(part.bytes().values()) for part in held)
+    held = [part.bytes() for part in agent.networks.values()] + [part.bytes() for part in agent.targets.values()]
+    memory = sum(sum(part.values()) for part in held)
     replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, box.size) * BYTES
     # Episodes of an evaluation have as many steps as the task gives them: they are left out here and counted in the run.
     full, full_dense = (c.full_flops(updates, updates) for c in (cost, dense))
@@ -52,8 +52,7 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
         ("evaluations", f"{evaluations:,} of {config.eval_episodes} episodes"),
     ):
         facts.add_row(name, value)
-    parts = [Text(config.to_toml().rstrip()), networks, facts, *map(Text, remarks(config))]
-    return Group(*parts)
+    return Group(Text(config.to_toml().rstrip()), networks, facts, *map(Text, remarks(config)))
 
 
 def remarks(config: RunConfig) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from rewirl.cli.display import display
+from rewirl.cli.plan import remarks
 from rewirl.cli.tables import duration, sparkline
 from rewirl.errors import Refused
 from rewirl.training import EvaluationRow, Observer, Run, inspect_run, resume, start
@@ -28,7 +29,9 @@ class LogTo(Observer):
             self._loggers = [LOGGERS[name](run.folder, run.config, run.step) for name in self._names]
 
     def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
-        numbers = {name: value for name, value in vars(row).items() if isinstance(value, (int, float)) and name != "step"}
+        numbers = {
+            name: value for name, value in vars(row).items() if isinstance(value, (int, float)) and name != "step"
+        }
         for logger in self._loggers:
             logger.log(row.step, numbers)
 
@@ -43,13 +46,17 @@ def train(config: RunConfig, folder: Path, console: Console, logs: Sequence[str]
         check_logger(name)
     observers = [display(console), LogTo(logs)]
     if not (folder / "config.toml").exists():
-        say(console, f"Results go to {folder}")
         run = start(config, folder, observers=observers)
+        for line in (f"Results go to {folder}", *remarks(config)):
+            say(console, line)
     else:
         run = _go_on(config, folder, console, observers)
     with run:
         if run.done:
-            say(console, f"This run is done: {folder} has all its {run.step:,} steps. For another, change --seed or --run-dir.")
+            say(
+                console,
+                f"This run is done: {folder} has all its {run.step:,} steps. For another, change --seed or --run-dir.",
+            )
         else:
             run.train()
         for line in summary(run):
@@ -87,7 +94,7 @@ def summary(run: Run) -> list[str]:
         where = shlex.quote(str(run.folder))
         lines += [
             f"Results  {run.folder}/ (evaluations.csv, policy.safetensors, best_policy.safetensors)",
-            "Next     " f"rewirl evaluate {where}",
+            f"Next     rewirl evaluate {where}",
             f"         rewirl export {where} --to c --out policy.h",
         ]
     return lines

@@ -16,7 +16,7 @@ from rich.console import Console
 from rewirl.agents.methods import METHODS
 from rewirl.agents.options import Options, SACOptions, TD3Options
 from rewirl.cli.parser import Parser, add_fields
-from rewirl.cli.plan import plan, remarks
+from rewirl.cli.plan import plan
 from rewirl.cli.session import train
 from rewirl.cli.tables import show
 from rewirl.errors import Refused
@@ -43,11 +43,15 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("task", nargs="?", metavar="TASK", help="e.g. HalfCheetah-v5")
     command = parser.add_argument_group("command")
     command.add_argument("--config", type=Path, metavar="FILE", help="read a TOML file; flags win over what it says")
-    command.add_argument("--run-dir", type=Path, metavar="DIR", help="the run's folder (default: runs/TASK/METHOD-seedSEED)")
+    command.add_argument(
+        "--run-dir", type=Path, metavar="DIR", help="the run's folder (default: runs/TASK/METHOD-seedSEED)"
+    )
     command.add_argument("--name", metavar="NAME", help="the run's name instead of METHOD-seedSEED, below runs/TASK")
     command.add_argument("--resume", type=Path, metavar="RUN", help="go on with the run in this folder")
     command.add_argument("--dry-run", action="store_true", help="print config, links, FLOPs and memory; start nothing")
-    command.add_argument("--log", action="append", default=[], choices=list(LOGGERS), help="also log there; may be repeated")
+    command.add_argument(
+        "--log", action="append", default=[], choices=list(LOGGERS), help="also log there; may be repeated"
+    )
     everything = list(hints(RunConfig))
     run = parser.add_argument_group("run")
     add_fields(run, RunConfig, [name for name in everything if name not in WIRING], _run_default)
@@ -72,8 +76,6 @@ def run(args: argparse.Namespace) -> None:
         env = Environment(make_by_name(config.task), config.task)
         show(plan(config, env.n_obs, env.box))
         return
-    for remark in remarks(config):
-        show(remark)
     train(config, folder, Console(highlight=False), logs=args.log)
 
 
@@ -123,7 +125,9 @@ def _file(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"cannot read the config {path}: {getattr(error, 'strerror', None) or 'it is not text'}") from None
+        raise Refused(
+            f"cannot read the config {path}: {getattr(error, 'strerror', None) or 'it is not text'}"
+        ) from None
     except ValueError as error:
         raise Refused(f"{path}: {error}") from None
 

@@ -22,17 +22,19 @@ def sparsify(
     rule: Rule,
     sparsity: float | None = None,
     lambdas: Sequence[float] | None = None,
+    links: Mapping[str, Links] | None = None,
     layers: Choice | None = None,
     block: int = 1,
     seed: int | np.random.Generator | None = None,
 ) -> Wiring:
     """Wires the Linear and Conv2d layers of a module sparse, in place; the result keeps them so as they learn.
 
-    Give `lambdas`, one λ for each sparse layer, or `sparsity`: the share of all weights of the module's Linear and
-    Conv2d layers, dense ones included, that do not exist. `layers` names the sparse layers, or is a function of
-    name and layer that says whether it is one; without it all are but the last. A Conv2d counts as a layer from
-    (in · height · width) to its output channels. `block` neighbouring outputs share an input. Links come from
-    `seed`, or from a generator of your own; without one, from PyTorch's.
+    Give one of three: `lambdas`, one λ for each sparse layer; `sparsity`, the share of all weights of the module's
+    Linear and Conv2d layers, dense ones included, that do not exist; or `links`, a wiring by names of layers.
+    `layers` names the sparse layers, or is a function of name and layer that says whether it is one; without it all
+    are but the last. A Conv2d counts as a layer from (in · height · width) to its output channels. `block`
+    neighbouring outputs share an input. Links come from `seed`, or from a generator of your own; without one, from
+    PyTorch's.
 
     >>> from rewirl.topology import SET
     >>> net = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
@@ -48,25 +50,26 @@ def sparsify(
     """
     module = _plain(module)
     found = layers_of(module)
-    names = chosen(found, layers)
-    shapes = [shape_of(name, found[name]) for name in names]
+    names = chosen(found, layers if links is None else links)
+    shapes = {name: shape_of(name, found[name]) for name in names}
     refuse_shared(module, names)
+    if [lambdas, sparsity, links].count(None) != 2 and rule.sparse:
+        raise ValueError("give one of lambdas, sparsity and links: they are ways to say the same thing")
     rng = np.random.default_rng(int(torch.randint(2**63 - 1, ())) if seed is None else seed)
-    if rule.sparse:
+    if links is not None:
+        wired = [_fitting(name, links[name], shape) for name, shape in shapes.items()]
+    elif rule.sparse:
         dense = sum(layer.weight.numel() for name, layer in found.items() if name not in names)
-        counts = _counts(names, shapes, dense, sparsity, lambdas, block)
-        wired = [erdos_renyi(*shape, count, rng, block) for shape, count in zip(shapes, counts, strict=True)]
+        counts = _counts(shapes, dense, sparsity, lambdas, block)
+        wired = [erdos_renyi(*shapes[name], count, rng, block) for name, count in counts.items()]
     else:
-        wired = [Links.dense(*shape) for shape in shapes]
-    return Wiring(
-        module,
-        [
-            SparseLayer(name, found[name], links, keeps_gradients=rule.wants_gradients)
-            for name, links in zip(names, wired, strict=True)
-        ],
-        rule,
-        rng,
-    )
+        wired = [Links.dense(*shape) for shape in shapes.values()]
+    keeps_gradients = rule.wants_gradients
+    sparse = [
+        SparseLayer(name, found[name], of_layer, keeps_gradients=keeps_gradients)
+        for name, of_layer in zip(names, wired, strict=True)
+    ]
+    return Wiring(module, sparse, rule, rng)
 
 
 class Wiring:
@@ -158,7 +161,8 @@ class Wiring:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes over what `state_dict` gave; everything is checked before anything changes.
 
-        Load the module's and the optimizer's own state too, before or after.
+        Load the module's and the optimizer's own state too, before or after this, but after `sparsify`: that zeroes
+        whatever is not in the wiring it draws.
         """
         counts = {name: _count(name, state) for name in ("updates", "adaptations", "replaced")}
         probe = type(self.rng.bit_generator)()
@@ -229,25 +233,33 @@ class Wiring:
 
 
 def _counts(
-    names: list[str],
-    shapes: list[tuple[int, int]],
+    shapes: Mapping[str, tuple[int, int]],
     dense: int,
     sparsity: float | None,
     lambdas: Sequence[float] | None,
     block: int,
-) -> list[int]:
+) -> dict[str, int]:
     """Links of each sparse layer, beside layers that have `dense` in all."""
-    block = block_size(block, [n_out for _, n_out in shapes])
-    if (lambdas is None) == (sparsity is None):
-        raise ValueError("give either lambdas or sparsity, and not both: they are two ways to say one thing")
+    layers = list(shapes.values())
+    block = block_size(block, [n_out for _, n_out in layers])
     if lambdas is None:
-        blocks = _blocks_by_sparsity(shapes, dense, sparsity, block)
+        blocks = _blocks_by_sparsity(layers, dense, sparsity, block)
     else:
         given = len(listed("lambdas", lambdas, "(7, 64)"))
         if given != len(shapes):
-            raise ValueError(f"{given} lambdas for {len(shapes)} sparse layers ({', '.join(names)}): give one for each")
-        blocks = _blocks_by_lambda(shapes, lambdas, block)
-    return [b * block for b in blocks]
+            raise ValueError(
+                f"{given} lambdas for {len(shapes)} sparse layers ({', '.join(shapes)}): give one for each"
+            )
+        blocks = _blocks_by_lambda(layers, lambdas, block)
+    return {name: count * block for name, count in zip(shapes, blocks, strict=True)}
+
+
+def _fitting(name: str, links: Links, shape: tuple[int, int]) -> Links:
+    if (links.n_in, links.n_out) != shape:
+        raise ValueError(
+            f"layer {name!r} is {shape[0]} → {shape[1]}, the links given are for {links.n_in} → {links.n_out}"
+        )
+    return links
 
 
 def _plain(module: nn.Module) -> nn.Module:

@@ -23,13 +23,15 @@ HEADER = "# rewirl checkpoint; the lines below are for sha256sum -c"
 NAME = re.compile(r"step-(\d{9,15})", re.ASCII)
 
 
-class Damaged(Exception):
+class Damaged(Exception):  # noqa: N818
     """A checkpoint that is not what was written; the message names the file."""
 
 
 def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
-    """A new checkpoint in `folder`; older ones than the last two go."""
+    """A new checkpoint in `folder`; older ones than the last two go. One of the same step is as good as a new one."""
     final, aside = folder / f"step-{step:09d}", folder / ".writing"
+    if final.exists():
+        return final
     manifest = _manifest(files)
     before = next(iter(found(folder)), None)
     needed = len(manifest) + sum(map(len, files.values()))
@@ -42,8 +44,6 @@ def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
                 write_new(aside / name, content)
             write_new(aside / MANIFEST, manifest)
             sync_folder(aside)
-            if final.exists():  # the same step again: the same content
-                remove(final)
             os.rename(aside, final)
             sync_folder(folder)
         except OSError:

@@ -86,8 +86,7 @@ class RunConfig:
         if not task or ".." in task or task.startswith("/"):
             raise ValueError(f"{task!r} is no task: give the name of a Gymnasium task, e.g. HalfCheetah-v5")
         given = {name: value for name, value in given.items() if value is not None}
-        for name in given:
-            _check_known(name, chosen)
+        _check_known(given, chosen)
         values = {name: _coerce(name, hint, given[name]) for name, hint in hints(cls).items() if name in given}
         numbers = {n: _coerce(n, hint, given[n]) for n, hint in hints(chosen.options).items() if n in given}
         options = chosen.options(**numbers)
@@ -128,9 +127,14 @@ class RunConfig:
         return WiringOptions(rule=rule(**changes), lambdas=self.lambdas, sparsity=self.sparsity, block=self.block)
 
     def items(self) -> dict[str, Any]:
-        """All that is set, by the names that `resolve`, flags and files use."""
+        """All that is set and means something, by the names that `resolve`, flags and files use."""
         flat = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
-        return {name: value for name, value in (flat | asdict(self.options)).items() if value is not None}
+        rule, idle = _method(self.method).rule, {"options"}
+        if not issubclass(rule, DropAndGrow):
+            idle |= {"eta", "adapt_every"}
+        if not rule.sparse:
+            idle |= {"sparsity", "lambdas", "block"}
+        return {n: value for n, value in (flat | asdict(self.options)).items() if value is not None and n not in idle}
 
     def differences(self, other: RunConfig) -> list[str]:
         """What makes `other` another run than this one, one line each; empty if it may resume this one."""
@@ -169,8 +173,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"the config is not TOML: {error}") from None
     chosen = _method(given["method"]) if "method" in given else None
-    for name in given:
-        _check_known(name, chosen)
+    _check_known(given, chosen)
     return given
 
 
@@ -223,16 +226,18 @@ def _text(name: str, value: object) -> str:
     return value
 
 
-def _check_known(name: str, chosen: Method | None) -> None:
-    of_run = {"method", "task", *hints(RunConfig)}
-    of_options: dict[type[Options], set[str]] = {kind: set(hints(kind)) for kind in (TD3Options, SACOptions)}
-    mine = of_options[chosen.options] if chosen else set[str]().union(*of_options.values())
-    if name in of_run | mine:
-        return
-    elsewhere = [kind.__name__.removesuffix("Options") for kind, names in of_options.items() if name in names]
-    if elsewhere and chosen:
-        raise ValueError(f"{name} is an option of {elsewhere[0]}, which {chosen.name} is not{nearest(name, mine)}")
-    raise ValueError(f"there is no option {name!r}{nearest(name, sorted(of_run | mine))}")
+def _check_known(names: Iterable[str], chosen: Method | None) -> None:
+    kinds: tuple[type[Options], ...] = (TD3Options, SACOptions)
+    known = {f.name for kind in (RunConfig, *([chosen.options] if chosen else kinds)) for f in fields(kind)} - {
+        "options"
+    }
+    for name in names:
+        if name in known:
+            continue
+        elsewhere = [kind.__name__.removesuffix("Options") for kind in kinds if name in {f.name for f in fields(kind)}]
+        if elsewhere and chosen:
+            raise ValueError(f"{name} is an option of {elsewhere[0]}, which {chosen.name} is not")
+        raise ValueError(f"there is no option {name!r}{nearest(name, sorted(known))}")
 
 
 def _coerce(name: str, hint: Any, value: object) -> Any:

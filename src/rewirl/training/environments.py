@@ -25,7 +25,7 @@ LARGEST = float(np.finfo(np.float32).max)
 SUPPORTED = "supported are observations in a flat Box (one dimension) and actions in a flat, bounded Box of floats"
 
 
-class Misbehaved(Exception):
+class Misbehaved(Exception):  # noqa: N818
     """An environment raised an error, or gave a number that is none."""
 
 
@@ -81,8 +81,8 @@ def make_by_name(name: str) -> Env:
 
 
 class Environment:
-    """One environment as the loop wants it: observations are float32 arrays of their own, actions in units of the policy
-    (unless `scaled` says that they are the environment's own)."""
+    """One environment as the loop wants it: every observation is a float32 array of its own, actions are in units of the
+    policy (unless `scaled` says that they are the environment's)."""
 
     def __init__(self, env: Env, task: str, *, scaled: bool = False) -> None:
         self.env, self.task = env, task
@@ -162,7 +162,7 @@ def _bounded_actions(env: Env, task: str) -> ActionBox:
 
 
 def probe(source: Source, seed: int, steps: int = 20) -> str | None:
-    """What keeps a task from being repeated bit by bit, or None: two short rollouts with one seed, and a third that begins
+    """What keeps a task from being repeated bit by bit, or None. Two short rollouts with one seed, and a third that begins
     with the second episode, from the generator's state alone, as a resumed run does."""
     first, state = _rollout(source, seed, None, steps)
     second, _ = _rollout(source, seed, None, steps)

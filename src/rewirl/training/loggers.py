@@ -52,7 +52,9 @@ class WeightsAndBiases:
     def __init__(self, folder: Path, config: RunConfig, first_step: int) -> None:
         module = importlib.import_module(self.needs)
         # The same folder is the same run, also when it is resumed.
-        identity = hashlib.sha256(f"{folder.resolve()} {config.method} {config.task} {config.seed}".encode()).hexdigest()[:16]
+        identity = hashlib.sha256(
+            f"{folder.resolve()} {config.method} {config.task} {config.seed}".encode()
+        ).hexdigest()[:16]
         self._run = module.init(
             project=os.environ.get("WANDB_PROJECT", "rewirl"),
             group=f"{config.task} {config.method}",

@@ -6,7 +6,7 @@ import csv
 import io
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import IO, Generic, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from rewirl.errors import Failed
 from rewirl.training.files import FULL
@@ -73,13 +73,14 @@ class Table(Generic[Row]):
     """A CSV file that grows by rows, or nothing but their text when there is no folder."""
 
     def __init__(self, kind: type[Row], path: Path | None) -> None:
-        self._kind, self._path = kind, path
+        self._path = path
+        self._columns = [f.name.rstrip("_") for f in fields(kind)]
         self._file: IO[bytes] | None = None
 
     def begin(self, content: bytes = b"") -> None:
         """Makes the file hold exactly `content` (nothing: the column names), and opens it for more."""
         if self._path:
-            content = content or _line([f.name.rstrip("_") for f in fields(self._kind)])
+            content = content or _line(self._columns)
             with self._complaining():
                 self._file = self._path.open("r+b" if self._path.exists() else "w+b")
                 if self._file.read(len(content)) != content:
@@ -129,8 +130,8 @@ class _Complaint:
         if isinstance(error, OSError):
             full = "the disk is full: " if error.errno in FULL else ""
             raise Failed(
-                f"{full}{self._path} could not be written ({error.strerror}); the last checkpoint is whole, make room and "
-                "resume"
+                f"{full}{self._path} could not be written ({error.strerror}); the last checkpoint is whole: make room "
+                "and resume"
             ) from error
 
 
@@ -148,7 +149,9 @@ def parse(kind: type[Row], content: bytes) -> list[Row]:
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(names):
             raise ValueError(f"line {number} has {len(line)} of {len(names)} columns")
-        values = {f.name: _value(str(f.type), text) for f, text in zip(fields(kind), line, strict=True)}
+        values: dict[str, Any] = {
+            f.name: _value(str(f.type), text) for f, text in zip(fields(kind), line, strict=True)
+        }
         rows.append(kind(**values))
     return rows
 

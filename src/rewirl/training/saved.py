@@ -56,6 +56,8 @@ class Saved:
     """Draws random actions and batches."""
     environment_generator: JSON | None
     """As it was before the episode under way, or the next one, was begun; none before the first."""
+    n_obs: int
+    n_act: int
     replay_slots: int
     replay_count: int
     replay_hashes: dict[str, str]
@@ -79,7 +81,8 @@ class Saved:
             raise Damaged(f"{name} is no JSON object")
         if isinstance(given.get("format"), int) and given["format"] > FORMAT:
             raise Refused(
-                f"{name} needs rewirl ≥ {str(given.get('needs'))[:20]}: this is {version('rewirl')}, which reads format {FORMAT}"
+                f"{name} needs rewirl ≥ {str(given.get('needs'))[:20]}: this is {version('rewirl')}, which reads up to "
+                f"format {FORMAT}"
             )
         hints = get_type_hints(cls)
         if set(given) != {f.name for f in fields(cls)}:
@@ -114,7 +117,7 @@ def _fits(value: object, hint: str) -> bool:
 
 
 def pack(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
-    return safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    return safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in arrays.items()})
 
 
 def unpack(name: str, content: bytes) -> Arrays:

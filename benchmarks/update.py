@@ -1,0 +1,221 @@
+"""Times one update of TD3 (and SAC) at HalfCheetah sizes: ours, dense and sparse, beside other libraries in the same run.
+
+    python benchmarks/update.py                              # ours only, and whichever peers this Python has
+    python benchmarks/update.py --peers-python /opt/peers/bin/python --json update.json
+
+Every contender runs a few updates in turn, round after round, pinned to one core and one thread, so that a busy moment of
+the machine hits all of them alike. Only ratios within one run mean anything. Peers come from requirements-peers.txt, and may
+live in another environment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+from peers import DELAY, PEERS, Peer
+
+from rewirl import nn
+from rewirl.agents import ActionBox, ActorCritic, SACAgent, SACOptions, TD3Agent, TD3Options, Transitions, WiringOptions
+from rewirl.topology import SET, Dense
+
+N_OBS, N_ACT = 17, 6
+PAPER = {"td3": (7, 64), "sac": (12, 80)}
+"""λ of the paper for HalfCheetah: about half of the links."""
+
+
+@dataclass
+class Contender:
+    """Something that makes updates, and what was measured of it."""
+
+    name: str
+    run: Callable[[int], list[float]]
+    seconds: list[float] = field(default_factory=list)
+    notes: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.seconds))
+
+    @property
+    def low(self) -> float:
+        return float(np.quantile(self.seconds, 0.1))
+
+
+def make_agent(algorithm: str, wiring: WiringOptions) -> ActorCritic:
+    box, rng = ActionBox([-1.0] * N_ACT, [1.0] * N_ACT), np.random.default_rng(1)
+    if algorithm == "td3":
+        return TD3Agent(N_OBS, box, TD3Options(), wiring, rng)
+    return SACAgent(N_OBS, box, SACOptions(), wiring, rng)
+
+
+def ours(name: str, algorithm: str, wiring: WiringOptions) -> Contender:
+    """One of our agents, already past its first adaptation so that its targets have links of their own."""
+    agent = make_agent(algorithm, wiring)
+    size = (TD3Options() if algorithm == "td3" else SACOptions()).batch
+    rng = np.random.default_rng(2)
+    records = rng.standard_normal((10_000, Transitions.width(N_OBS, N_ACT))).astype(np.float32)
+    records[:, N_OBS : N_OBS + N_ACT] = np.tanh(records[:, N_OBS : N_OBS + N_ACT])
+    records[:, N_OBS + N_ACT + 1] = 0
+    batch, delay = Transitions(N_OBS, N_ACT, size), DELAY[algorithm]
+
+    def run(updates: int) -> list[float]:
+        out = []
+        for _ in range(updates // delay):
+            start = time.perf_counter()
+            for _ in range(delay):  # the mean of a whole cycle: with and without the actor's update
+                batch.fill(records, rng.integers(0, len(records), size))
+                agent.update(batch)
+            out.append((time.perf_counter() - start) / delay)
+        return out
+
+    run(getattr(wiring.rule, "every", 0) + 2)
+    contender = Contender(name, run)
+    contender.notes["links"] = sum(net.count for net in agent.networks.values())
+    parts = [*agent.networks.values(), *agent.targets.values()]
+    contender.notes["bytes"] = sum(sum(part.bytes().values()) for part in parts)
+
+    start, before = time.perf_counter(), nn.kernel_seconds()
+    run(100)
+    contender.notes["outside kernels"] = 1 - (nn.kernel_seconds() - before) / (time.perf_counter() - start)
+    obs, taken = np.zeros(N_OBS, dtype=np.float32), []
+    for _ in range(2000):
+        start = time.perf_counter()
+        agent.act(obs)
+        taken.append(time.perf_counter() - start)
+    contender.notes["act µs"] = float(np.median(taken)) * 1e6
+    if not isinstance(wiring.rule, Dense):
+        taken = []
+        for _ in range(7):
+            start = time.perf_counter()
+            for net in agent.networks.values():
+                net.adapt(wiring.rule, agent.rng)
+            taken.append(time.perf_counter() - start)
+        contender.notes["adapt ms"] = min(taken) * 1e3
+    return contender
+
+
+def our_contenders(algorithm: str) -> list[Contender]:
+    def sparse(**how: object) -> WiringOptions:
+        return WiringOptions(rule=SET(eta=0.05, every=1000), **how)  # type: ignore[arg-type]
+
+    out = [ours("rewirl dense", algorithm, WiringOptions())]
+    for block in (1, 4):
+        kind = "" if block == 1 else ", blocks of 4"
+        out.append(ours(f"rewirl λ={PAPER[algorithm]}{kind}", algorithm, sparse(lambdas=PAPER[algorithm], block=block)))
+        for sparsity in (0.5, 0.8, 0.9, 0.95) if algorithm == "td3" else ():
+            out.append(ours(f"rewirl {sparsity:.0%}{kind}", algorithm, sparse(sparsity=sparsity, block=block)))
+    return out
+
+
+def two_threads(algorithm: str) -> dict[str, float]:
+    """How much faster two threads are, unpinned, alternating with one."""
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    out = {}
+    for name, wiring in {
+        "dense": WiringOptions(),
+        "λ": WiringOptions(rule=SET(), lambdas=PAPER[algorithm]),
+    }.items():
+        contender = ours(name, algorithm, wiring)
+        times: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(15):
+            for threads in times:
+                nn.set_threads(threads)
+                contender.run(4)
+                times[threads] += contender.run(20)
+        out[name] = float(np.quantile(times[1], 0.1) / np.quantile(times[2], 0.1))
+    nn.set_threads(1)
+    return out
+
+
+def measure(contenders: list[Contender], rounds: int, updates: int) -> None:
+    for _ in range(rounds):
+        for contender in contenders:
+            contender.run(2)  # its data back into the caches
+            contender.seconds += contender.run(updates)
+
+
+def table(contenders: list[Contender]) -> str:
+    base = contenders[0]
+    lines = [f"{'':34} {'median ms':>9} {'low ms':>7} {'× dense':>8} {'links':>7} {'MB':>6} {'outside':>8} {'act µs':>7} {'adapt ms':>8}"]
+    for c in contenders:
+        n = c.notes
+        lines.append(
+            f"{c.name:34} {c.median * 1e3:9.3f} {c.low * 1e3:7.3f} {base.low / c.low:8.2f} "
+            f"{n.get('links', 0) or '':>7} {format(n['bytes'] / 1e6, '.2f') if 'bytes' in n else '':>6} "
+            f"{format(n['outside kernels'], '.1%') if 'outside kernels' in n else '':>8} "
+            f"{format(n['act µs'], '.1f') if 'act µs' in n else '':>7} {format(n['adapt ms'], '.1f') if 'adapt ms' in n else '':>8}"
+        )
+    return "\n".join(lines)
+
+
+def ratios(ours_: list[Contender], peers: list[Contender]) -> str:
+    """Each of ours against each peer: how many times faster, by low deciles."""
+    lines = [f"{'times faster than':34} " + " ".join(f"{p.name:>18}" for p in peers)]
+    for c in ours_:
+        lines.append(f"{c.name:34} " + " ".join(f"{p.low / c.low:18.2f}" for p in peers))
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--algorithms", nargs="+", default=["td3", "sac"], choices=["td3", "sac"])
+    parser.add_argument("--rounds", type=int, default=20, help="rounds over all contenders")
+    parser.add_argument("--updates", type=int, default=20, help="updates of each contender per round")
+    parser.add_argument("--core", type=int, default=1, help="core that everything is pinned to")
+    parser.add_argument("--peers-python", default=sys.executable, help="interpreter that has the other libraries")
+    parser.add_argument("--json", type=Path, help="also write everything measured to this file")
+    args = parser.parse_args()
+
+    os.sched_setaffinity(0, [args.core])
+    print(f"{date.today()}, {machine()}, {nn.isa()} kernels, one thread, core {args.core}")
+    report: dict[str, object] = {"date": str(date.today()), "machine": machine(), "isa": nn.isa()}
+    for algorithm in args.algorithms:
+        mine = our_contenders(algorithm)
+        started = [Peer("update", name, algorithm, python=args.peers_python, core=args.core) for name in PEERS]
+        there = [Contender(f"{p.name} {p.version}", p.round) for p in started if not p.absent]
+        measure([*mine, *there], args.rounds, args.updates)
+        print(f"\n{algorithm.upper()} update, batch {TD3Options().batch if algorithm == 'td3' else SACOptions().batch}\n")
+        print(table([*mine, *there]))
+        if there:
+            print("\n" + ratios(mine, there))
+        for peer in started:
+            if peer.absent:
+                print(f"absent: {peer.name} ({peer.absent})")
+            peer.close()
+        plain_dense = 5 * 4 * mine[0].notes["links"]
+        sparse = [c for c in mine if "rewirl dense" not in c.name]
+        print("\nbytes held by all networks, against our dense / against five floats per dense weight:")
+        print("; ".join(f"{c.name[7:]} {c.notes['bytes'] / mine[0].notes['bytes']:.2f} / {c.notes['bytes'] / plain_dense:.2f}" for c in sparse))
+        report[algorithm] = [
+            {"name": c.name, "median": c.median, "low": c.low, **c.notes} for c in (*mine, *there)
+        ]
+    scaling = two_threads("td3")
+    print("\ntwo threads against one (TD3): " + ", ".join(f"{k} {v:.2f}×" for k, v in scaling.items()))
+    print(f"peak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    report["two threads"] = scaling
+    if args.json:
+        args.json.write_text(json.dumps(report, indent=1))
+
+
+def machine() -> str:
+    """The processor's name, where Linux tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Run folders: where their files are, what state they are in, which there are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rewirl.errors import Refused
+from rewirl.training.config import RunConfig
+from rewirl.training.files import from_json, to_json, write_over
+from rewirl.training.lock import holder_of
+from rewirl.training.rows import EvaluationRow, parse
+
+
+class RunFolder:
+    """The files of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.toml"
+        self.status = path / "status.json"
+        self.evaluations = path / "evaluations.csv"
+        self.progress = path / "progress.csv"
+        self.checkpoints = path / "checkpoint"
+        self.policy = path / "policy.safetensors"
+        self.best_policy = path / "best_policy.safetensors"
+        self.replay = path / "replay.bin"
+
+    def make(self) -> None:
+        """Refused when it cannot be made or written to."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not os.access(self.path, os.W_OK | os.X_OK):
+                raise PermissionError(13, os.strerror(13))
+            trial = self.path / ".trial"
+            trial.write_bytes(b"")
+            trial.unlink()
+        except OSError as error:
+            raise Refused(
+                f"the run folder {self.path} cannot be written to ({error.strerror}): choose another place"
+            ) from None
+
+    def set_status(self, state: str, step: int, message: str = "") -> None:
+        write_over(self.status, to_json({"state": state, "step": step, "message": message}))
+
+    def clean(self) -> None:
+        """Removes what a kill left of files that were being written."""
+        for leftover in self.path.glob(".*"):
+            if leftover.is_file() and leftover.name.startswith((".policy.", ".best_policy.", ".status.", ".config.")):
+                leftover.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """A run folder at a glance."""
+
+    folder: Path
+    config: RunConfig | None
+    """None if its config.toml cannot be read."""
+    state: str
+    """running, done, stopped or failed."""
+    step: int
+    """Steps so far, as far as they were written down."""
+    best_return: float | None
+    last_return: float | None
+    message: str
+    """Why it failed or stopped."""
+
+    @property
+    def resumable(self) -> bool:
+        return self.state in ("stopped", "failed")
+
+
+def run_folder(runs: Path, name: str) -> Path:
+    """The folder of a run by its name.
+
+    >>> run_folder(Path("runs"), "first").as_posix()
+    'runs/first'
+    """
+    if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
+        raise Refused(f"{name!r} is no name for a run: it must be one word that a folder can have, e.g. first-try")
+    return runs / name
+
+
+def inspect_run(folder: Path) -> RunInfo:
+    """Refused if there is no run in it."""
+    place = RunFolder(folder)
+    if not place.config.is_file():
+        raise Refused(f"there is no run in {folder}: it has no config.toml")
+    try:
+        config = RunConfig.from_toml(place.config.read_text("utf-8"))
+    except (ValueError, OSError):
+        config = None
+    status = _status(place)
+    rows = _rows(place)
+    state, message = str(status.get("state", "stopped")), str(status.get("message", ""))
+    holder = holder_of(folder)
+    if holder and holder.alive:
+        state, message = "running", f"by {holder}"
+    elif state == "running":
+        state, message = "stopped", "it was killed"
+    step = status.get("step")
+    last = rows[-1] if rows else None
+    return RunInfo(
+        folder=folder,
+        config=config,
+        state=state,
+        step=max(step if isinstance(step, int) else 0, last.step if last else 0),
+        best_return=max((row.return_mean for row in rows), default=None),
+        last_return=last.return_mean if last else None,
+        message=message,
+    )
+
+
+def list_runs(runs: Path) -> list[RunInfo]:
+    """All runs in a folder and in its sub-folders, by name."""
+    found = sorted({*runs.glob("*/config.toml"), *runs.glob("*/*/config.toml")})
+    configs = [path for path in found if path.parent.parent.name != "checkpoint"]  # which has a copy of it
+    return [inspect_run(config.parent) for config in configs]
+
+
+def _status(place: RunFolder) -> dict[str, Any]:
+    try:
+        found = from_json(place.status.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _rows(place: RunFolder) -> list[EvaluationRow]:
+    try:
+        content = place.evaluations.read_bytes()
+        return parse(EvaluationRow, content[: content.rfind(b"\n") + 1])  # the last line may be on its way
+    except (OSError, ValueError, TypeError):
+        return []

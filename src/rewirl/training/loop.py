@@ -1,0 +1,133 @@
+"""The loop itself: act, remember, learn. It knows no files, no evaluation and nobody who watches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.agents import SACAgent, TD3Agent, Transitions
+from rewirl.training.environments import Environment, Floats
+from rewirl.training.replay import Replay
+from rewirl.training.rows import Episode
+
+
+class Loop:
+    """One agent in one environment, step by step. Between two steps everything that the next one depends on is in
+    attributes: `state` gives it, and `restore` goes on from there."""
+
+    def __init__(
+        self,
+        env: Environment,
+        agent: TD3Agent | SACAgent,
+        replay: Replay,
+        *,
+        random_steps: int,
+        env_seed: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.env, self.agent, self.replay = env, agent, replay
+        self.random_steps, self.env_seed, self.rng = random_steps, env_seed, rng
+        self._batch = Transitions(env.n_obs, env.box.size, agent.options.batch)
+        self.step = 0
+        self.episodes = 0
+        self.acted = 0
+        """Actions that the policy chose."""
+        self.episode_length = 0
+        self.episode_return = 0.0
+        self.before_episode: dict[str, Any] | None = None
+        """The environment's generator before the episode under way, or the next one; None before the first."""
+        self._obs: Floats | None = None
+        self._action: Floats | None = None
+        """Chosen, but not yet taken: only seen between two steps when the environment failed."""
+        self._actions = np.empty((1024, env.box.size), dtype=np.float32)
+
+    def advance(self, until: int) -> Episode | None:
+        """Steps until an episode ends, which is then returned, or until step `until`."""
+        step_env, replay, agent, batch = self.env.step, self.replay, self.agent, self._batch
+        integers, size, records = self.rng.integers, batch.size, replay.records
+        while self.step < until:
+            obs = self._begin_episode() if self._obs is None else self._obs
+            action = self._choose(obs) if self._action is None else self._action
+            self._action = action
+            following, reward, terminated, truncated = step_env(action)
+            self._action = None
+            replay.add(obs, action, reward, terminated, following)
+            self._keep(action)
+            self._obs = following
+            self.episode_return += reward
+            self.step += 1
+            if self.step > self.random_steps:
+                chosen = integers(0, len(replay), size)
+                batch.fill(records, replay.slots_of(chosen))
+                agent.update(batch)
+            if terminated or truncated:
+                return self._end_episode()
+        return None
+
+    def _choose(self, obs: Floats) -> Floats:
+        if self.step < self.random_steps:
+            return self.rng.uniform(-1, 1, self.env.box.size).astype(np.float32)
+        self.acted += 1
+        return self.agent.explore(obs)
+
+    def _keep(self, action: Floats) -> None:
+        if self.episode_length == len(self._actions):
+            self._actions = np.concatenate([self._actions, np.empty_like(self._actions)])
+        self._actions[self.episode_length] = action
+        self.episode_length += 1
+
+    def _begin_episode(self) -> Floats:
+        self._obs = self.env.reset(self.env_seed if self.episodes == 0 else None)
+        return self._obs
+
+    def _end_episode(self) -> Episode:
+        episode = Episode(self.step, self.episode_return, self.episode_length)
+        self.episodes += 1
+        self.episode_length, self.episode_return, self._obs = 0, 0.0, None
+        self.before_episode = self.env.generator_state()
+        return episode
+
+    # ------------------------------------------------------------ going on later
+
+    def episode_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The episode under way: its actions, where they led, and what was to be done next, each if there is such."""
+        out: dict[str, NDArray[np.generic]] = {"actions": self._actions[: self.episode_length].copy()}
+        if self._obs is not None:
+            out["obs"] = self._obs
+        if self._action is not None:
+            out["action"] = self._action
+        return out
+
+    def restore_episode(self, arrays: Mapping[str, NDArray[np.generic]]) -> bool:
+        """Takes the environment to where it was, from its generator's state and the episode's actions. False if it did
+        not get there (it is not deterministic): then a new episode begins."""
+        actions = self._checked("actions", arrays["actions"], self.episode_length)
+        if self.episodes:
+            self.env.reset(self.env_seed)
+            self.env.set_generator_state(self.before_episode)
+        if "obs" not in arrays:
+            return True
+        known = arrays["obs"]
+        obs, ended = self._begin_episode(), False
+        for action in actions:
+            if ended:
+                break
+            obs, _, terminated, truncated = self.env.step(action)
+            ended = terminated or truncated
+        if ended or obs.tobytes() != known.tobytes():
+            self.episode_length, self.episode_return, self._obs = 0, 0.0, None
+            return False
+        self._obs = obs
+        self._actions = np.concatenate([actions, self._actions])
+        if "action" in arrays:
+            self._action = self._checked("action", arrays["action"][None], 1)[0]
+        return True
+
+    def _checked(self, name: str, array: NDArray[np.generic], length: int) -> Floats:
+        shape = (length, self.env.box.size)
+        if array.dtype != np.float32 or array.shape != shape:
+            raise ValueError(f"{name} must be float32 of shape {shape}, not {array.dtype} of shape {array.shape}")
+        return np.array(array, dtype=np.float32)

@@ -1,0 +1,226 @@
+"""How a run begins: anew, or where it stopped."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+from rewirl.errors import Failed, Refused
+from rewirl.training import checkpoint
+from rewirl.training.checkpoint import Damaged
+from rewirl.training.config import RunConfig
+from rewirl.training.environments import EnvLike, Misbehaved, Source, probe
+from rewirl.training.evaluation import Snapshot
+from rewirl.training.files import write_over
+from rewirl.training.folder import RunFolder, inspect_run
+from rewirl.training.observer import Observer
+from rewirl.training.record import Pending
+from rewirl.training.replay import Replay, ReplayFile
+from rewirl.training.run import Run
+from rewirl.training.saved import Arrays, Saved, part, set_generator, unpack
+from rewirl.training.store import Store
+
+
+def start(
+    config: RunConfig,
+    folder: Path | None = None,
+    *,
+    env: EnvLike | None = None,
+    observers: Sequence[Observer] = (),
+) -> Run:
+    """A new run, in a folder or only in memory. What can be refused is refused here, before the first step."""
+    source = Source(config.task, config.task if env is None else env)
+    if folder is None:
+        run = Run(config, source, None, observers)
+        run.begin(Replay.in_memory(config.replay_size, run.shape))
+        return run
+    place = RunFolder(folder)
+    if place.config.exists():
+        raise Refused(
+            f"there is a run in {folder} already: go on with it (rewirl train --resume {folder}) or choose another name"
+        )
+    unfit = _probe(source, config)
+    new = not folder.exists()
+    place.make()
+    try:
+        run = _begin(config, source, Store(place), observers)
+    except Refused:
+        if new:
+            for leftover in ("lock", "replay.bin"):
+                (folder / leftover).unlink(missing_ok=True)
+            folder.rmdir()
+        raise
+    write_over(place.config, config.to_toml().encode())
+    if unfit:
+        run.tell(f"{unfit}: the run can be resumed, but is not promised to be the same bit by bit")
+    return run
+
+
+def resume(
+    folder: Path,
+    *,
+    config: RunConfig | None = None,
+    env: EnvLike | None = None,
+    observers: Sequence[Observer] = (),
+) -> Run:
+    """Goes on from the newest whole checkpoint, as if the run had never stopped. `config` may differ from the folder's
+    in what does not change the bits: steps, threads and the like."""
+    inspect_run(folder)
+    place = RunFolder(folder)
+    place.make()
+    store = Store(place)
+    try:
+        return _resume(store, config, env, observers)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _begin(config: RunConfig, source: Source, store: Store, observers: Sequence[Observer]) -> Run:
+    try:
+        run = Run(config, source, store, observers)
+        slots = ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every)
+        replay = ReplayFile.create(store.place.replay, config.replay_size, slots, run.shape)
+        store.set_limit(config, replay)
+        run.begin(replay)
+        run.record.begin()
+        store.place.checkpoints.mkdir(exist_ok=True)
+    except BaseException:
+        store.close()
+        raise
+    return run
+
+
+def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observers: Sequence[Observer]) -> Run:
+    place = store.place
+    notices: list[str] = []
+    place.clean()
+    candidates = checkpoint.found(place.checkpoints)
+    for path in candidates:
+        try:
+            files = checkpoint.read(path)
+            config = _config(place, files["config.toml"].decode("utf-8"), given, notices)
+            run = _load(path, files, config, store, env, observers)
+        except (Damaged, ValueError, KeyError, TypeError, IndexError) as error:
+            what = str(error) if isinstance(error, Damaged) else f"{path}: {error}"
+            notices.append(f"{what}; the checkpoint before it is used")
+            continue
+        for newer in candidates[: candidates.index(path)]:
+            checkpoint.remove(newer)
+        checkpoint.clean(place.checkpoints)
+        write_over(place.config, config.to_toml().encode())
+        for text in notices:
+            run.tell(text)
+        return run
+    if candidates:
+        raise Failed(f"no checkpoint of {place.path} can be used: {' | '.join(notices)}")
+    config = _config(place, None, given, notices)
+    if inspect_run(place.path).step > config.checkpoint_every:
+        raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")
+    write_over(place.config, config.to_toml().encode())
+    return _begin(config, Source(config.task, config.task if env is None else env), store, observers)
+
+
+def _config(place: RunFolder, saved: str | None, given: RunConfig | None, notices: list[str]) -> RunConfig:
+    """The config to go on with: refused when it is another run's than the one that was begun."""
+    known = RunConfig.from_toml(saved) if saved is not None else None
+    try:
+        config = RunConfig.from_toml(place.config.read_text("utf-8"))
+    except (ValueError, OSError) as error:
+        if known is None:
+            raise Failed(f"{place.config} cannot be read: {error}") from None
+        notices.append(f"{place.config} is damaged ({error}): the checkpoint's copy is used")
+        config = known
+    for before, now, what in ((known, config, f"{place.config} was changed"), (config, given, "the config differs")):
+        if before and now and (differences := before.differences(now)):
+            raise Refused(
+                f"{what} since the run in {place.path} was begun ({'; '.join(differences)}): resume it as it was, or "
+                "begin another run"
+            )
+    return given or config
+
+
+def _load(
+    path: Path,
+    files: dict[str, bytes],
+    config: RunConfig,
+    store: Store,
+    env: EnvLike | None,
+    observers: Sequence[Observer],
+) -> Run:
+    saved = Saved.from_json(str(path / "run.json"), files["run.json"])
+    arrays = unpack(str(path / "state.safetensors"), files["state.safetensors"])
+    place = store.place
+    run = Run(config, Source(config.task, config.task if env is None else env), store, observers)
+    try:
+        if run.shape != (saved.n_obs, saved.n_act):
+            raise Refused(
+                f"{config.task} now has {run.shape.n_obs} observations and {run.shape.n_act} actions, and had "
+                f"{saved.n_obs} and {saved.n_act} when the run in {place.path} was begun"
+            )
+        run.begin(_replay(run, saved, store))
+        _restore(run, saved, arrays)
+        run.record.begin(files["evaluations.csv"], files["progress.csv"])
+        if "best_policy.safetensors" in files:
+            write_over(place.best_policy, files["best_policy.safetensors"])
+    except BaseException:
+        run.record.close()
+        if run.source.env is not run.loop_env:
+            run.loop_env.close()
+        raise
+    store.last_step = saved.step
+    if differing := saved.differing_versions():
+        run.tell(
+            f"the checkpoint was made elsewhere ({', '.join(differing)}): the run goes on, but is not promised to be the "
+            "same bit by bit"
+        )
+    return run
+
+
+def _replay(run: Run, saved: Saved, store: Store) -> Replay:
+    config, path = run.config, store.place.replay
+    if saved.step >= config.steps and not path.exists():
+        return Replay.in_memory(1, run.shape)  # done: nothing will be added or asked for
+    if not path.exists() and inspect_run(store.place.path).state == "done":
+        raise Refused(
+            f"the run in {store.place.path} is done and its replay was deleted: to go on later, train with keep_replay"
+        )
+    hashes = {int(segment): known for segment, known in saved.replay_hashes.items()}
+    replay = ReplayFile.open(path, config.replay_size, saved.replay_slots, run.shape, saved.replay_count, hashes)
+    grown = replay.grown(ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every))
+    store.set_limit(config, grown)
+    return grown
+
+
+def _restore(run: Run, saved: Saved, arrays: Arrays) -> None:
+    agent, loop, record = run.agent, run.loop, run.record
+    agent.load_state(part(arrays, "agent."))
+    set_generator(agent.rng, saved.agent_generator)
+    set_generator(loop.rng, saved.loop_generator)
+    loop.step, loop.episodes, loop.acted = saved.step, saved.episodes, saved.acted
+    loop.episode_length, loop.episode_return = saved.episode_length, saved.episode_return
+    loop.before_episode = saved.environment_generator
+    record.evaluation_steps = saved.evaluation_steps
+    record.row_step, record.row_seconds = saved.row_step, saved.row_seconds
+    run.set_seconds(saved.seconds)
+    record.pending = deque()
+    for number, row in enumerate(saved.pending):
+        snapshot = Snapshot.with_state(agent, row["values"]["step"], part(arrays, f"pending.{number}."))
+        snapshot.network()
+        record.pending.append(Pending(row["values"], row["acted"], snapshot))
+    try:
+        if not loop.restore_episode(part(arrays, "episode.")):
+            run.tell(
+                f"{run.config.task} did not repeat its episode: a new one begins at step {loop.step}, so the run goes "
+                "on, but not as it would have bit by bit"
+            )
+    except Misbehaved as error:
+        raise Failed(f"{error}, while the run was taken back to step {loop.step}") from error
+
+
+def _probe(source: Source, config: RunConfig) -> str | None:
+    try:
+        return probe(source, config.seed)
+    except Misbehaved as error:
+        raise Refused(f"{error}, in a trial before the run") from error

@@ -1,0 +1,109 @@
+"""The rows of a run, and the evaluations that are still under way."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rewirl.agents import Costs, Diverged
+from rewirl.nn import Network
+from rewirl.training.evaluation import Evaluation, Snapshot
+from rewirl.training.rows import STATISTICS, Episode, EvaluationRow, Table, parse
+
+if TYPE_CHECKING:
+    from rewirl.training.run import Run
+    from rewirl.training.store import Store
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A row that lacks its evaluation."""
+
+    values: dict[str, Any]
+    """Of the row, all that was known when it was begun."""
+    acted: int
+    """Actions that the policy had chosen in training by then."""
+    snapshot: Snapshot
+
+
+class Record:
+    """evaluations.csv and progress.csv, or only what is in memory when there is no folder."""
+
+    def __init__(self, costs: Costs, store: Store | None) -> None:
+        self._costs = costs
+        self.rows: list[EvaluationRow] = []
+        self.pending: deque[Pending] = deque()
+        self.evaluation_steps = 0
+        self.row_step, self.row_seconds = 0, 0.0
+        self.evaluations = Table(EvaluationRow, store.place.evaluations if store else None)
+        self.progress = Table(Episode, store.place.progress if store else None)
+
+    def begin(self, evaluations: bytes = b"", progress: bytes = b"") -> None:
+        """Makes the files hold what they held at a checkpoint, or only their column names."""
+        self.rows = parse(EvaluationRow, evaluations) if evaluations else []
+        self.evaluations.begin(evaluations)
+        self.progress.begin(progress)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is any row, or will be."""
+        return bool(self.rows or self.pending)
+
+    def open_row(self, run: Run) -> Pending:
+        """A row for the agent as it is now."""
+        agent, step, seconds = run.agent, run.step, run.seconds
+        statistics = agent.statistics()
+        for name, value in statistics.items():
+            if not math.isfinite(value):
+                raise Diverged(f"the average of {name} is {value} at step {step}")
+        elapsed = seconds - self.row_seconds
+        values = {
+            "step": step,
+            "seconds": round(seconds, 3),
+            "steps_per_second": round((step - self.row_step) / elapsed, 1) if elapsed > 0 else 0.0,
+            "episodes": run.episodes,
+            "updates": agent.updates,
+            "links": self._costs.links,
+            **{f"{name}_links": _per_layer(network) for name, network in agent.networks.items()},
+            "paper_flops": self._costs.paper_flops(agent.updates),
+            **{name: statistics.get(name) for name in STATISTICS},
+        }
+        self.row_step, self.row_seconds = step, seconds
+        self.pending.append(Pending(values, run.loop.acted, Snapshot.of(agent, step)))
+        return self.pending[-1]
+
+    def close_row(self, evaluation: Evaluation) -> tuple[EvaluationRow, bool]:
+        """The first pending row with its evaluation, and whether it is the best one so far."""
+        pending = self.pending.popleft()
+        self.evaluation_steps += evaluation.steps
+        row = EvaluationRow(
+            return_mean=evaluation.mean,
+            return_std=evaluation.std,
+            return_min=evaluation.min,
+            return_max=evaluation.max,
+            length_mean=evaluation.steps / len(evaluation.lengths),
+            full_flops=self._costs.full_flops(pending.values["updates"], pending.acted + self.evaluation_steps),
+            **pending.values,
+        )
+        is_best = all(row.return_mean > other.return_mean for other in self.rows)
+        self.rows.append(row)
+        self.evaluations.add(row)
+        return row, is_best
+
+    def add_episode(self, episode: Episode) -> None:
+        self.progress.add(episode)
+
+    def flush(self) -> None:
+        """Shows the rows to other programs."""
+        self.evaluations.flush()
+        self.progress.flush()
+
+    def close(self) -> None:
+        self.evaluations.close()
+        self.progress.close()
+
+
+def _per_layer(network: Network) -> str:
+    return " ".join(map(str, network.counts))

@@ -1,0 +1,308 @@
+"""One run: the loop, its evaluations, its files, and who watches."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from rewirl import nn
+from rewirl.agents import Diverged, SACAgent, TD3Agent, costs
+from rewirl.deploy.policy import Policy
+from rewirl.errors import Failed, Stopped
+from rewirl.training.config import RunConfig
+from rewirl.training.environments import Env, Environment, Misbehaved, Source
+from rewirl.training.evaluation import Snapshot
+from rewirl.training.evaluator import Elsewhere, Evaluator, Here
+from rewirl.training.loop import Loop
+from rewirl.training.observer import Observer
+from rewirl.training.record import Record
+from rewirl.training.replay import Replay, Shape
+from rewirl.training.rows import Episode, EvaluationRow
+from rewirl.training.signals import Signals
+from rewirl.training.store import Store
+
+CHUNK = 16
+"""Steps between two looks at the clock and at signals."""
+PROGRESS_SECONDS = 0.1
+"""Between two calls of `on_progress`, at least."""
+
+
+class Run:
+    """One agent learning one task. `start` and `resume` make it; `train` does the work, as often as it is called.
+
+    >>> from rewirl.training import RunConfig, start
+    >>> config = RunConfig.resolve(method="ds-td3", task="Pendulum-v1", random_steps=100, eval_every=200)
+    >>> with start(config) as run:
+    ...     run.train(200)
+    ...     [row.step for row in run.evaluations]
+    [0, 200]
+    """
+
+    def __init__(
+        self, config: RunConfig, source: Source, store: Store | None = None, observers: Sequence[Observer] = ()
+    ) -> None:
+        self.config, self.source, self.store, self.observers = config, source, store, list(observers)
+        self.notices: list[str] = []
+        self.last_episode: Episode | None = None
+        self._env = Environment(source.make(), source.task)
+        self.costs = costs(self._env.n_obs, self._env.box.size, config.options, config.wiring())
+        self.shape = Shape(self._env.n_obs, self._env.box.size)
+        self.record = Record(self.costs, store)
+        self._evaluator: Evaluator | None = None
+        self._seconds_before = 0.0
+        self._clock: float | None = None
+        self._told = 0.0
+        self._longest = 0
+        self._stop = False
+        self._started = False
+        nn.set_threads(config.threads)
+
+    def begin(self, replay: Replay) -> None:
+        """A fresh agent at step 0."""
+        # All chance comes from the seed: the agent's, the loop's, the environment's, and (key 3) each evaluation's.
+        agent, loop, env = np.random.SeedSequence(self.config.seed).spawn(3)
+        kind = SACAgent if self.config.method.endswith("sac") else TD3Agent
+        self.agent: TD3Agent | SACAgent = kind(
+            self._env.n_obs,
+            self._env.box,
+            self.config.options,  # type: ignore[arg-type]
+            self.config.wiring(),
+            np.random.default_rng(agent),
+        )
+        self.loop = Loop(
+            self._env,
+            self.agent,
+            replay,
+            random_steps=self.config.random_steps,
+            env_seed=int(env.generate_state(1)[0]),
+            rng=np.random.default_rng(loop),
+        )
+
+    # ------------------------------------------------------------------ to look at
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its files are, if anywhere."""
+        return self.store.place.path if self.store else None
+
+    @property
+    def step(self) -> int:
+        """Environment steps so far."""
+        return self.loop.step
+
+    @property
+    def episodes(self) -> int:
+        """Training episodes that have ended."""
+        return self.loop.episodes
+
+    @property
+    def done(self) -> bool:
+        """Whether all steps of the config are made."""
+        return self.loop.step >= self.config.steps
+
+    @property
+    def seconds(self) -> float:
+        """Of training, all sessions together."""
+        return self._seconds_before + (0.0 if self._clock is None else time.perf_counter() - self._clock)
+
+    @property
+    def evaluations(self) -> list[EvaluationRow]:
+        """All so far, those before a resume too."""
+        return self.record.rows
+
+    @property
+    def best(self) -> EvaluationRow | None:
+        """The evaluation with the best return; of equals the first."""
+        return max(self.record.rows, key=lambda row: row.return_mean, default=None)
+
+    @property
+    def loop_env(self) -> Env:
+        """The environment that it is trained in."""
+        return self._env.env
+
+    def policy(self) -> Policy:
+        """The policy as it is now."""
+        return self._policy(Snapshot.of(self.agent, self.step))
+
+    # ---------------------------------------------------------------------- to do
+
+    def train(self, until_step: int | None = None) -> None:
+        """Goes on until a step (all of the config's unless given); in memory it may be beyond those."""
+        until = self.config.steps if until_step is None else until_step
+        if self.store:
+            until = min(until, self.config.steps)
+        error: BaseException | None = None
+        self._clock = time.perf_counter()
+        self._stop = False
+        try:
+            with Signals(hard=self.store is not None) as signals:
+                self._train(until, signals)
+        except (Misbehaved, Diverged) as problem:
+            error = self._failed(problem)
+            raise error from problem
+        except BaseException as problem:
+            error = problem
+            raise
+        finally:
+            self._seconds_before, self._clock = self.seconds, None
+            if self.store:
+                self.store.ended(self.step, self.done, error)
+            for observer in self.observers:
+                observer.on_end(self, error)
+
+    def set_seconds(self, seconds: float) -> None:
+        """Of earlier sessions."""
+        self._seconds_before = seconds
+
+    def stop(self) -> None:
+        """Makes `train` return soon, after a checkpoint if there is a folder: for observers."""
+        self._stop = True
+
+    def checkpoint(self) -> Path:
+        """Writes one now."""
+        assert self.store, "a run in memory has no checkpoints"
+        for name, network in self.agent.networks.items():
+            if not np.isfinite(network.parameters).all():
+                raise Diverged(f"the {name} has weights that are no finite numbers at step {self.step}")
+        path = self.store.checkpoint(self)
+        for observer in self.observers:
+            observer.on_checkpoint(self, path)
+        return path
+
+    def tell(self, text: str) -> None:
+        """A notice for the user."""
+        self.notices.append(text)
+        if self._started:
+            for observer in self.observers:
+                observer.on_notice(self, text)
+
+    def close(self) -> None:
+        """Ends the evaluation process, closes what was opened, lets go of the folder."""
+        if self._evaluator:
+            self._evaluator.close()
+            self._evaluator = None
+        if self._env.env is not self.source.env:
+            self._env.env.close()
+        if self.store:
+            self.store.close()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -------------------------------------------------------------------- the way
+
+    def _train(self, until: int, signals: Signals) -> None:
+        self._start()
+        loop, every = self.loop, self.config.eval_every
+        if loop.step == 0 and every and not self.record.begun:
+            self._evaluate()
+        while loop.step < until and not self._stop and not signals.stop:
+            target = min(until, loop.step + CHUNK)
+            if every:
+                target = min(target, (loop.step // every + 1) * every)
+            if self.store:
+                target = min(target, max(self.store.last_step + self.store.limit, loop.step + 1))
+            episode = loop.advance(target)
+            if episode:
+                self._episode_ended(episode)
+            if every and loop.step % every == 0:
+                self._evaluate()
+            self._collect(wait=False)
+            if self.store and (signals.save or self._checkpoint_due(episode is not None)):
+                signals.save = False
+                self.checkpoint()
+            self._tick()
+        if signals.stop:
+            self._stopped(signals.stop)
+        self._collect(wait=True)
+        if self.store:
+            self.checkpoint()
+            if self.done:
+                self.store.finish(self)
+
+    def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            for observer in self.observers:
+                observer.on_start(self)
+                for text in self.notices:
+                    observer.on_notice(self, text)
+        if self.store:
+            self.store.running(self.step)
+        if self.config.eval_every and not self._evaluator:
+            kind = Elsewhere if self.config.eval_process else Here
+            self._evaluator = kind(self.source, self.config.seed, self.config.eval_episodes)
+            for pending in self.record.pending:
+                self._evaluator.submit(pending.snapshot)
+
+    def _evaluate(self) -> None:
+        assert self._evaluator
+        pending = self.record.open_row(self)
+        self._evaluator.submit(pending.snapshot)
+        self._collect(wait=False)
+
+    def _collect(self, wait: bool) -> None:
+        while self._evaluator and (evaluation := self._evaluator.next(wait)):
+            pending = self.record.pending[0]
+            row, is_best = self.record.close_row(evaluation)
+            if self.store:
+                policy = self._policy(pending.snapshot, row)
+                self.store.save_policies(policy, is_best)
+            for observer in self.observers:
+                observer.on_evaluation(self, row)
+
+    def _episode_ended(self, episode: Episode) -> None:
+        self.last_episode = episode
+        self._longest = max(self._longest, episode.length)
+        self.record.add_episode(episode)
+        for observer in self.observers:
+            observer.on_episode(self, episode)
+
+    def _checkpoint_due(self, at_episode_end: bool) -> bool:
+        """At the last episode end within the limit, as far as one can tell; at the limit in any case."""
+        assert self.store
+        since = self.step - self.store.last_step
+        return since >= self.store.limit or (at_episode_end and since + self._longest > self.store.limit)
+
+    def _tick(self) -> None:
+        now = time.perf_counter()
+        if now - self._told >= PROGRESS_SECONDS:
+            self._told = now
+            self.record.flush()
+            if self.store:
+                self.store.touch()
+            for observer in self.observers:
+                observer.on_progress(self)
+
+    def _stopped(self, number: signal.Signals) -> None:
+        if not self.store:
+            raise KeyboardInterrupt
+        self.checkpoint()
+        raise Stopped(f"stopped by {number.name} at step {self.step}; go on with: rewirl train --resume {self.folder}")
+
+    def _failed(self, problem: Exception) -> Failed:
+        """In the environment: with a checkpoint of this very step. In the agent: the last one is the last good one."""
+        where = f"{problem}, at step {self.step}, seed {self.config.seed} (the environment's {self.loop.env_seed})"
+        if not self.store:
+            return Failed(where)
+        if isinstance(problem, Misbehaved):
+            try:
+                self.checkpoint()
+            except (Failed, Diverged) as worse:
+                where = f"{where}; {worse}"
+        last = self.store.last_step
+        kept = f"the checkpoint of step {last} is kept" if last or self.step == 0 else "there was no checkpoint yet"
+        return Failed(f"{where}; {kept}")
+
+    def _policy(self, snapshot: Snapshot, row: EvaluationRow | None = None) -> Policy:
+        metadata = {"method": self.config.method, "seed": str(self.config.seed), "step": str(snapshot.step)}
+        if row:
+            metadata["return"] = repr(row.return_mean)
+        return snapshot.policy(self._env.box, self.agent.algorithm, self.config.task, metadata)

@@ -1,0 +1,124 @@
+"""The folder of a run while it runs: its lock, its checkpoints, its policies, its status."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rewirl.deploy.policy import Policy
+from rewirl.errors import Failed, Stopped
+from rewirl.training import checkpoint
+from rewirl.training.config import RunConfig
+from rewirl.training.files import room_for
+from rewirl.training.folder import RunFolder
+from rewirl.training.lock import Lock
+from rewirl.training.replay import ReplayFile
+from rewirl.training.saved import Saved, named, pack
+
+if TYPE_CHECKING:
+    from rewirl.training.run import Run
+
+TOUCH_SECONDS = 10.0
+"""Between two signs of life for other machines."""
+
+
+class Store:
+    """Holds the lock from its making to `close`."""
+
+    def __init__(self, place: RunFolder) -> None:
+        self.place = place
+        self._lock = Lock(place.path)
+        self._touched = time.monotonic()
+        self.last_step = 0
+        """Of the last checkpoint; 0 before the first."""
+        self.limit = 0
+        """Steps from one checkpoint to the next, at most."""
+
+    def set_limit(self, config: RunConfig, replay: ReplayFile) -> None:
+        """What the config says, unless the replay overwrites records that the older of two checkpoints needs."""
+        overwrites = config.steps > replay.slots
+        self.limit = min(config.checkpoint_every, replay.slack // 2) if overwrites else config.checkpoint_every
+
+    def checkpoint(self, run: Run) -> Path:
+        """Everything that the next step depends on. The replay is not rewritten: only its end is synced and hashed."""
+        loop, record = run.loop, run.record
+        replay = loop.replay
+        assert isinstance(replay, ReplayFile)
+        saved = Saved(
+            step=loop.step,
+            episodes=loop.episodes,
+            seconds=run.seconds,
+            acted=loop.acted,
+            evaluation_steps=record.evaluation_steps,
+            row_step=record.row_step,
+            row_seconds=record.row_seconds,
+            episode_length=loop.episode_length,
+            episode_return=loop.episode_return,
+            agent_generator=dict(run.agent.rng.bit_generator.state),
+            loop_generator=dict(loop.rng.bit_generator.state),
+            environment_generator=loop.before_episode,
+            n_obs=run.shape.n_obs,
+            n_act=run.shape.n_act,
+            replay_slots=replay.slots,
+            replay_count=replay.count,
+            replay_hashes={str(segment): known for segment, known in replay.seal().items()},
+            pending=[{"values": pending.values, "acted": pending.acted} for pending in record.pending],
+        )
+        arrays = named("agent.", run.agent.state()) | named("episode.", loop.episode_arrays())
+        for number, pending in enumerate(record.pending):
+            arrays |= named(f"pending.{number}.", pending.snapshot.state)
+        files = {
+            "run.json": saved.to_json(),
+            "state.safetensors": pack(arrays),
+            "config.toml": run.config.to_toml().encode(),
+            "evaluations.csv": record.evaluations.content(),
+            "progress.csv": record.progress.content(),
+        }
+        if record.rows:
+            files["best_policy.safetensors"] = self.place.best_policy.read_bytes()
+        path = checkpoint.write(self.place.checkpoints, loop.step, files)
+        self.last_step = loop.step
+        return path
+
+    def save_policies(self, policy: Policy, is_best: bool) -> None:
+        """The last policy, and the best one if it is that."""
+        needed = 12 * sum(policy.links)
+        with room_for("a policy", needed, self.place.path, "the last checkpoint is whole, make room and resume"):
+            policy.save(self.place.policy)
+            if is_best:
+                policy.save(self.place.best_policy)
+
+    def finish(self, run: Run) -> None:
+        """The run is done: its last policy, and no replay unless it is wanted."""
+        row = run.evaluations[-1] if run.evaluations else None
+        if row is None or row.step != run.step:
+            self.save_policies(run.policy(), is_best=False)
+        self.place.set_status("done", run.step)
+        if not run.config.keep_replay:
+            self.place.replay.unlink(missing_ok=True)
+
+    def running(self, step: int) -> None:
+        self.place.set_status("running", step)
+
+    def ended(self, step: int, done: bool, error: BaseException | None) -> None:
+        """Writes down how it ended, if the disk lets it."""
+        state = "failed"
+        if error is None:
+            state = "done" if done else "stopped"
+        elif isinstance(error, Stopped | KeyboardInterrupt):
+            state = "stopped"
+        try:
+            self.place.set_status(state, step, "" if error is None else str(error) or type(error).__name__)
+        except OSError as problem:
+            if error is None:
+                raise Failed(f"{self.place.status} could not be written: {problem.strerror}") from problem
+
+    def touch(self) -> None:
+        """A sign of life, now and then."""
+        if time.monotonic() - self._touched >= TOUCH_SECONDS:
+            self._touched = time.monotonic()
+            self._lock.touch()
+
+    def close(self) -> None:
+        self._lock.release()

@@ -1,0 +1,99 @@
+"""Checks every hash and invariant of a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from rewirl.agents import ActionBox, SACAgent, TD3Agent
+from rewirl.deploy.policy import Policy
+from rewirl.errors import Refused
+from rewirl.training import checkpoint
+from rewirl.training.checkpoint import Damaged
+from rewirl.training.config import RunConfig
+from rewirl.training.folder import RunFolder, inspect_run
+from rewirl.training.replay import ReplayFile, Shape
+from rewirl.training.rows import Episode, EvaluationRow, parse
+from rewirl.training.saved import Saved, part, unpack
+
+
+def verify(folder: Path) -> list[str]:
+    """What is wrong with a run folder, a sentence each; nothing is changed."""
+    place = RunFolder(folder)
+    info = inspect_run(folder)
+    if info.config is None:
+        return [f"{place.config} is no config of a run"]
+    problems: list[str] = []
+    for part_of_it in (_config_and_checkpoints, _tables, _policies):
+        problems += part_of_it(place, info.config, info.state)
+    return problems
+
+
+def _config_and_checkpoints(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
+    found = checkpoint.found(place.checkpoints)
+    if state == "done" and not found:
+        yield f"{place.checkpoints} is empty, and the run is done"
+    for path in found:
+        yield from _about(path, lambda path=path: _checkpoint(place, path, config))  # type: ignore[misc]
+
+
+def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
+    files = checkpoint.read(path)
+    if differences := RunConfig.from_toml(files["config.toml"].decode("utf-8")).differences(config):
+        raise Damaged(f"{place.config} is not the checkpoint's: {'; '.join(differences)}")
+    saved = Saved.from_json(str(path / "run.json"), files["run.json"])
+    if saved.step != checkpoint.step_of(path):
+        raise Damaged(f"{path} is of step {saved.step}")
+    arrays = unpack(str(path / "state.safetensors"), files["state.safetensors"])
+    box = ActionBox(-np.ones(saved.n_act), np.ones(saved.n_act))
+    kind = SACAgent if config.method.endswith("sac") else TD3Agent
+    agent = kind(saved.n_obs, box, config.options, config.wiring(), np.random.default_rng(0))  # type: ignore[arg-type]
+    agent.load_state(part(arrays, "agent."))
+    parse(Episode, files["progress.csv"])
+    parse(EvaluationRow, files["evaluations.csv"])
+    if place.replay.exists() or saved.step < config.steps:
+        hashes = {int(segment): known for segment, known in saved.replay_hashes.items()}
+        shape = Shape(saved.n_obs, saved.n_act)
+        ReplayFile.open(place.replay, config.replay_size, saved.replay_slots, shape, saved.replay_count, hashes)
+    for name, now in (("evaluations.csv", place.evaluations), ("progress.csv", place.progress)):
+        if not now.is_file() or not now.read_bytes().startswith(files[name]):
+            raise Damaged(f"{now} does not begin with what {path / name} holds")
+
+
+def _tables(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
+    if state == "running":
+        return  # rows may be on their way
+    yield from _about(place.evaluations, lambda: _evaluation_steps(place.evaluations, config))
+    yield from _about(place.progress, lambda: _episode_steps(place.progress))
+
+
+def _evaluation_steps(path: Path, config: RunConfig) -> None:
+    steps = [row.step for row in parse(EvaluationRow, path.read_bytes())]
+    right = list(range(0, len(steps) * config.eval_every, config.eval_every or 1))
+    if steps != right:
+        raise Damaged(f"{path} has a row twice, or lacks one: steps are {steps} and should be {right}")
+
+
+def _episode_steps(path: Path) -> None:
+    before = 0
+    for episode in parse(Episode, path.read_bytes()):
+        if episode.step < before + episode.length:
+            raise Damaged(f"{path} has the episode that ends at step {episode.step} twice, or in another order")
+        before = episode.step
+
+
+def _policies(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
+    for path in (place.policy, place.best_policy):
+        if path.exists() or state == "done":
+            yield from _about(path, lambda path=path: Policy.load(path))  # type: ignore[misc]
+
+
+def _about(path: Path, check: Callable[[], object]) -> Iterator[str]:
+    try:
+        check()
+    except (Damaged, Refused) as error:
+        yield str(error)
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        yield f"{error}" if str(path) in str(error) else f"{path}: {error}"

@@ -1,0 +1,163 @@
+"""The command line as a person meets it: help, refusals in one sentence, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import gymnasium
+import pytest
+
+from rewirl.cli import main
+from rewirl.cli.main import COMMANDS
+from rewirl.cli.tasks import TASKS
+
+TINY = ("--hidden", "8", "8", "--steps", "50", "--random-steps", "20")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(capsys, *words: str) -> str:
+    """What is said when the words are refused: one sentence, no more."""
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("rewirl: ")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(capsys, command):
+    assert main([command, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "Examples:" in out
+    assert f"rewirl {command}" in out
+    assert f"  {command} " in (main(["--help"]), capsys.readouterr().out)[1]
+
+
+def test_train_has_a_flag_for_every_number(capsys):
+    main(["train", "--help"])
+    out = capsys.readouterr().out
+    wanted = "--steps --seed --sparsity --lambdas --eta --adapt-every --block --threads --run-dir --random-steps --eval-every"
+    wanted += " --eval-episodes --lr --gamma --hidden --batch --policy-delay --alpha --target-interval --no-keep-replay"
+    for flag in wanted.split():
+        assert flag in out
+    assert "default: 0.05 for TD3, 0.1 for SAC" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("trian", "there is no command trian, did you mean train?"),
+        ("--versoin", "there is no flag --versoin, did you mean --version?"),
+        ("train", "which method?"),
+        ("train ds-td3", "which task? For example: rewirl train ds-td3 HalfCheetah-v5"),
+        ("train ds-tdd Pendulum-v1", "there is no method 'ds-tdd', did you mean ds-td3?"),
+        ("train ds-td3 Pendulun-v1", "did you mean Pendulum-v1?"),
+        ("train ds-td3 HalfCheeta-v5 --dry-run", "did you mean HalfCheetah-v5?"),
+        ("train ds-td3 Pendulum-v1 --sed 1", "there is no flag --sed, did you mean --seed?"),
+        ("train ds-td3 Pendulum-v1 --sparcity=0.5", "there is no flag --sparcity, did you mean --sparsity?"),
+        ("train ds-td3 Pendulum-v1 extra", "'extra' is one word too many"),
+        ("train ds-td3 Pendulum-v1 --seed -1", "seed must be from 0 to 4294967295, not -1"),
+        ("train ds-td3 Pendulum-v1 --seed 18446744073709551616", "seed must be from 0 to 4294967295"),
+        ("train ds-td3 Pendulum-v1 --seed x", "--seed: must be a whole number, not 'x'"),
+        ("train ds-td3 Pendulum-v1 --steps 1.5", "--steps: must be a whole number, not '1.5'"),
+        ("train ds-td3 Pendulum-v1 --sparsity nan", "sparsity must be a finite number"),
+        ("train ds-td3 Pendulum-v1 --sparsity 1", "sparsity must be from 0 (dense) to below 1"),
+        ("train ds-td3 Pendulum-v1 --sparsity -0.1", "sparsity must be from 0 (dense) to below 1"),
+        ("train ds-td3 Pendulum-v1 --sparsity 0.5 --lambdas 1 1", "either sparsity or lambdas"),
+        ("train ds-td3 Pendulum-v1 --alpha 1", "alpha is an option of SAC"),
+        ("train ds-td3 Pendulum-v1 --name ../x", "../x"),
+        ("train ds-td3 Pendulum-v1 --name a/b", "a/b"),
+        ("train ds-td3 Pendulum-v1 --run-dir ../x", "must not go up with '..'"),
+        ("train ds-td3 ../../etc", "no task"),
+        ("train ds-td3 Pendulum-v1 --config none.toml", "cannot read the config none.toml: No such file"),
+        ("train ds-td3 Pendulum-v1 --log tensorbord", "invalid choice: 'tensorbord'"),
+        ("train --resume nowhere", "nowhere"),
+        ("evaluate nowhere", "there is no nowhere"),
+        ("verify nowhere", "nowhere is no run folder"),
+        ("list nowhere", "there is no folder nowhere"),
+        ("export nowhere --to c --out x", "there is no nowhere"),
+        ("export nowhere", "--to"),
+    ],
+)
+def test_mistakes_are_named_and_nothing_is_written(capsys, tmp_path, words, says):
+    assert says in refused(capsys, *words.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_config_file_with_an_unknown_key(capsys, tmp_path):
+    (tmp_path / "my.toml").write_text("method = 'ds-td3'\ntask = 'Pendulum-v1'\nsteeps = 5\n")
+    assert "my.toml: there is no option 'steeps', did you mean steps?" in refused(capsys, "train", "--config", "my.toml")
+
+
+def test_unwritable_run_folder(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    refused(capsys, "train", "ds-td3", "Pendulum-v1", *TINY, "--run-dir", "file/run")
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_pickle_is_refused_as_a_policy(capsys, tmp_path):
+    (tmp_path / "policy.safetensors").write_bytes(b"\x80\x04\x95\x10\x00\x00\x00cos\nsystem\n.")
+    refused(capsys, "evaluate", "policy.safetensors")
+
+
+def test_words_and_flags_in_any_order(capsys):
+    assert main("train ds-td3 --seed 3 Pendulum-v1 --lambdas 1 2 --hidden 8 8 --dry-run".split()) == 0
+    out = capsys.readouterr().out
+    assert "seed = 3 " in out
+    assert "lambdas = [1.0, 2.0]" in out
+
+
+def test_flags_win_over_the_file(capsys, tmp_path):
+    (tmp_path / "my.toml").write_text("method = 'ds-td3'\ntask = 'Pendulum-v1'\nsteps = 5000\nseed = 1\n")
+    assert main(["train", "--config", "my.toml", "--seed", "2", "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "steps = 5000 " in out
+    assert "seed = 2 " in out
+
+
+def test_dry_run_counts_as_the_paper_does(capsys, tmp_path):
+    assert main("train td3 HalfCheetah-v5 --dry-run".split()) == 0
+    dense = capsys.readouterr().out
+    assert "214,784" in dense
+    assert "1.0744e+14" in dense
+    assert main("train ds-td3 HalfCheetah-v5 --dry-run".split()) == 0
+    sparse = capsys.readouterr().out
+    for shown in ("106,169", "50.6% of 214,784", "0.4918 × dense", "1,911 + 32,768 + 1,536", "168 MB for 1,000,000"):
+        assert shown in sparse
+    assert not (tmp_path / "runs").exists()
+
+
+def test_dry_run_says_when_nothing_would_be_learned(capsys):
+    main("train ds-td3 Pendulum-v1 --steps 100 --dry-run".split())
+    assert "nothing is learned: lower --random-steps" in capsys.readouterr().out
+
+
+def test_methods_and_tasks(capsys):
+    main(["methods"])
+    assert "ds-td3" in capsys.readouterr().out
+    main(["tasks"])
+    out = capsys.readouterr().out
+    assert "12 80" in out
+    for name, task in TASKS.items():
+        assert name in out
+        env = gymnasium.make(name)
+        assert (env.observation_space.shape, env.action_space.shape) == ((task.n_obs,), (task.n_act,))
+
+
+@pytest.mark.parametrize("words", [["-m", "rewirl", "--version"], ["-m", "rewirl"]])
+def test_version_says_what_a_bug_report_needs(words):
+    out = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True).stdout
+    for name in ("rewirl", "compiler", "instruction set", "threads", "python", "numpy", "gymnasium", "mujoco"):
+        assert f"\n{name}" in f"\n{out}"
+
+
+def test_importing_rewirl_is_light():
+    code = "import sys, rewirl; print(rewirl.__version__, {'gymnasium', 'mujoco', 'rich', 'numpy'} & sys.modules.keys())"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "set()" in out

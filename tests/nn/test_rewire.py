@@ -1,0 +1,176 @@
+"""Rewiring a network: what stays, what starts at zero, what follows a rule."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewirl.nn import Adam, Network, batch_of
+from rewirl.topology import SET, Dense, Links, RigL, Static
+
+from .oracle import Dense as Oracle
+from .oracle import check_pass, layer_of, mask, normal, rewired, seeds, shuffle_parameters, some_links, wirings
+
+FLAT = ("parameters", "first_moments", "second_moments")
+
+
+def trained(wiring, rng, steps=3, batch=20):
+    """A network with moments that are not zero."""
+    net = Network(wiring, rng)
+    shuffle_parameters(net, rng)
+    for _ in range(steps):
+        update(net, rng, batch)
+    return net
+
+
+def update(net, rng, batch=20):
+    net.forward(batch_of(normal(rng, net.sizes[0], batch)))
+    net.backward(batch_of(normal(rng, net.sizes[-1], batch)))
+    net.step(Adam(lr=0.01, weight_decay=1e-3))
+
+
+def addresses(net):
+    return [getattr(net, name).ctypes.data for name in (*FLAT, "gradients")]
+
+
+@given(wirings(max_width=40), seeds, st.data())
+def test_links_that_stay_keep_everything_and_new_ones_start_at_zero(wiring, seed, data):
+    rng = np.random.default_rng(seed)
+    net = trained(wiring, rng)
+    layer = data.draw(st.integers(0, net.layers - 1))
+    old, new = net.links(layer), rewired(net.links(layer), rng)
+    before = {name: [layer_of(net, getattr(net, name), l) for l in range(net.layers)] for name in FLAT}
+    counts, places = net.counts, addresses(net)
+
+    net.rewire(layer, new)
+
+    assert net.links(layer) == new
+    assert net.counts == counts
+    assert addresses(net) == places
+    stay = mask(old) & mask(new)
+    for name in FLAT:
+        for l in range(net.layers):
+            weights, biases = layer_of(net, getattr(net, name), l)
+            wanted, wanted_biases = before[name][l]
+            np.testing.assert_array_equal(weights, wanted * stay if l == layer else wanted, f"{name} of layer {l}")
+            np.testing.assert_array_equal(biases, wanted_biases)
+    check_pass(net, normal(rng, net.sizes[0], 33), normal(rng, net.sizes[-1], 33))
+
+
+@given(wirings(max_width=30, max_layers=3), seeds)
+def test_many_rewirings_and_updates(wiring, seed):
+    rng = np.random.default_rng(seed)
+    net = trained(wiring, rng)
+    for _ in range(5):
+        for layer in range(net.layers):
+            net.rewire(layer, rewired(net.links(layer), rng))
+        update(net, rng)
+    check_pass(net, normal(rng, net.sizes[0], 33), normal(rng, net.sizes[-1], 33))
+
+
+def test_the_flat_arrays_are_one_memory_for_life():
+    rng = np.random.default_rng(0)
+    net = trained([some_links(9, 14, 2, 30, rng), some_links(14, 3, 1, 20, rng)], rng)
+    views = {name: getattr(net, name) for name in (*FLAT, "gradients")}
+    net.rewire(0, rewired(net.links(0), rng))
+    update(net, rng)
+    net.load_state(trained([some_links(9, 14, 2, 30, rng), some_links(14, 3, 1, 20, rng)], rng).state())
+    net.adapt(SET(eta=0.3), rng)
+    for name, view in views.items():
+        now = getattr(net, name)
+        assert np.shares_memory(view, now)
+        np.testing.assert_array_equal(view, now)
+
+
+def test_parameters_cannot_be_written_behind_the_networks_back():
+    """The weights are kept in two orders: a write to one would leave the other behind."""
+    net = Network([Links.dense(3, 2)], np.random.default_rng(0))
+    with pytest.raises(ValueError, match="read-only"):
+        net.parameters[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        net.biases(0)[0] = 1
+
+
+@pytest.mark.parametrize("block", [1, 2, 4])
+def test_set_adapts_as_the_rule_says(block):
+    rng = np.random.default_rng(0)
+    wiring = [some_links(11, 16, block, 20, rng), some_links(16, 12, block, 25, rng), Links.dense(12, 3)]
+    net = trained(wiring, rng)
+    rule = SET(eta=0.3)
+    draws = np.random.default_rng(5)
+    changes = [rule.rewire(net.links(l), net.weights(l), draws) for l in range(2)]
+    before = {name: [layer_of(net, getattr(net, name), l)[0] for l in range(3)] for name in FLAT}
+
+    replaced = net.adapt(rule, np.random.default_rng(5))
+
+    assert replaced == (6 + 8) * block
+    for l, change in enumerate(changes):
+        assert net.links(l) == change.links
+        grown = mask(Links(change.links.n_in, change.links.n_out, block, change.grown))
+        for name in FLAT:
+            now = layer_of(net, getattr(net, name), l)[0]
+            assert not now[grown].any()
+            np.testing.assert_array_equal(now, before[name][l] * mask(change.links))
+    assert net.links(2).n_free == 0
+    assert net.counts == tuple(links.count for links in wiring)
+
+
+@pytest.mark.parametrize("block", [1, 2, 4])
+def test_rigl_grows_where_the_dense_gradient_is_largest(block):
+    rng = np.random.default_rng(0)
+    wiring = [some_links(11, 16, block, 20, rng), some_links(16, 12, block, 25, rng), Links.dense(12, 3)]
+    net = trained(wiring, rng)
+    x, dy = normal(rng, 11, 50), normal(rng, 3, 50)
+    net.forward(batch_of(x))
+    net.backward(batch_of(dy))
+    gradients = Oracle.of(net).run(x, dy).weights
+    old = [net.links(l) for l in range(3)]
+
+    assert net.adapt(RigL(eta=0.3), rng) == (6 + 8) * block
+
+    for l in range(2):
+        links = net.links(l)
+        scores = abs(gradients[l]).reshape(-1, block, links.n_in).sum(axis=1).T.ravel()
+        grown = np.setdiff1d(links.places, old[l].places)
+        free = np.setdiff1d(np.arange(links.n_places), old[l].places)
+        assert len(grown) == [6, 8][l]
+        assert set(grown) == set(free[np.argsort(-scores[free])[: len(grown)]])
+
+
+@pytest.mark.parametrize("rule", [Static(), Dense()], ids=lambda rule: rule.name)
+def test_rules_that_never_change_leave_the_network_ready(rule):
+    rng = np.random.default_rng(0)
+    net = trained([some_links(9, 14, 1, 30, rng)], rng)
+    dy = batch_of(normal(rng, 14, 5))
+    net.forward(batch_of(normal(rng, 9, 5)))
+    assert net.adapt(rule, rng) == 0
+    net.backward(dy)  # would be refused had anything changed
+
+
+def test_growth_without_a_free_place_changes_nothing():
+    rng = np.random.default_rng(0)
+    net = trained([Links.dense(9, 14)], rng)
+    state = net.state()
+    assert net.adapt(SET(eta=1.0), rng) == 0
+    for name, value in net.state().items():
+        np.testing.assert_array_equal(value, state[name])
+
+
+def test_a_layer_of_one_link():
+    rng = np.random.default_rng(0)
+    net = trained([some_links(3, 5, 1, 1, rng), Links.dense(5, 2)], rng)
+    seen = set()
+    for _ in range(50):
+        assert net.adapt(SET(eta=1.0), rng) == 1
+        assert net.counts == (1, 10)
+        seen.add(int(net.links(0).places[0]))
+        check_pass(net, normal(rng, 3, 4), normal(rng, 2, 4))
+    assert len(seen) > 10
+
+
+def test_neurons_without_links():
+    """Inputs that nobody reads, outputs that only have their bias."""
+    rng = np.random.default_rng(0)
+    net = Network([Links(9, 9, 1, np.array([40])), Links(9, 9, 1, np.array([4]))], rng)
+    shuffle_parameters(net, rng)
+    check_pass(net, normal(rng, 9, 20), normal(rng, 9, 20))

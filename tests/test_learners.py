@@ -1,0 +1,163 @@
+"""TD3 and SAC from Python: learn, go on, predict, save, load, watch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rewirl
+from rewirl import SAC, SET, TD3, Dense, Policy, RigL, Static
+from rewirl.errors import Refused
+from rewirl.topology import DropAndGrow
+
+TINY = {"hidden": (16, 16), "batch": 8, "random_steps": 50, "eval_every": 0, "replay_size": 2000}
+OBS = np.random.default_rng(0).standard_normal((20, 3), dtype=np.float32)
+
+
+@pytest.mark.parametrize("algorithm", [TD3, SAC])
+@pytest.mark.parametrize("wiring", [Dense(), Static(), SET(every=20), RigL(every=20)])
+def test_learn_and_predict(algorithm, wiring):
+    agent = algorithm("Pendulum-v1", wiring=wiring, seed=1, **TINY)
+    assert agent.learn(120) is agent
+    action, nothing = agent.predict(OBS[0], deterministic=True)
+    assert action.shape == (1,)
+    assert nothing is None
+    assert np.abs(agent.predict(OBS)[0]).max() <= 2
+    assert agent.config.method.endswith(agent.algorithm)
+    assert (agent.run.costs.sparsity > 0.4) == wiring.sparse
+
+
+def test_learning_goes_on_where_it_stopped():
+    once = TD3("Pendulum-v1", wiring=SET(every=20), sparsity=0.5, seed=1, **TINY).learn(300)
+    twice = TD3("Pendulum-v1", wiring=SET(every=20), sparsity=0.5, seed=1, **TINY).learn(130).learn(170)
+    assert twice.step == 300
+    np.testing.assert_array_equal(once.predict(OBS)[0], twice.predict(OBS)[0])
+
+
+def test_predictions_follow_what_is_learned():
+    agent = TD3("Pendulum-v1", seed=1, **TINY).learn(100)
+    before = agent.predict(OBS)[0]
+    assert not np.array_equal(before, agent.learn(50).predict(OBS)[0])
+
+
+def test_save_and_load(tmp_path):
+    agent = SAC("Pendulum-v1", wiring=SET(), seed=2, **TINY).learn(120)
+    agent.save(tmp_path / "policy.safetensors")
+    policy = SAC.load(tmp_path / "policy.safetensors")
+    assert isinstance(policy, Policy)
+    assert policy.task == "Pendulum-v1"
+    np.testing.assert_array_equal(policy.predict(OBS)[0], agent.predict(OBS)[0])
+    with pytest.raises(Refused, match="holds a policy of SAC: load it with SAC.load"):
+        TD3.load(tmp_path / "policy.safetensors")
+    with pytest.raises(Refused, match="there is no policy at"):
+        SAC.load(tmp_path / "nothing")
+
+
+def test_sac_samples_and_td3_does_not():
+    sac, td3 = SAC("Pendulum-v1", seed=1, **TINY), TD3("Pendulum-v1", seed=1, **TINY)
+    assert not np.array_equal(*(sac.predict(OBS, deterministic=False)[0] for _ in range(2)))
+    np.testing.assert_array_equal(*(td3.predict(OBS, deterministic=False)[0] for _ in range(2)))
+
+
+def test_callback_sees_episodes_and_stops():
+    seen = []
+
+    def callback(agent, step):
+        seen.append(step)
+        assert agent.predict(OBS[0])[0].shape == (1,)
+        return None if len(seen) < 2 else False
+
+    agent = TD3("Pendulum-v1", seed=1, **TINY)
+    agent.learn(2000, callback=callback)
+    assert seen == [200, 400]
+    assert 400 <= agent.step <= 401
+    agent.learn(250)
+    assert seen == [200, 400]
+
+
+def test_environments_by_name_instance_and_factory():
+    agents = [
+        TD3(env, seed=1, **TINY).learn(100)
+        for env in ("Pendulum-v1", gymnasium.make("Pendulum-v1"), lambda: gymnasium.make("Pendulum-v1"))
+    ]
+    assert {agent.config.task for agent in agents} == {"Pendulum-v1"}
+    actions = [agent.predict(OBS)[0] for agent in agents]
+    np.testing.assert_array_equal(actions[0], actions[1])
+    np.testing.assert_array_equal(actions[0], actions[2])
+
+
+def test_evaluations_come_with_learning():
+    agent = TD3("Pendulum-v1", seed=1, **{**TINY, "eval_every": 50, "eval_episodes": 1}).learn(100)
+    assert [row.step for row in agent.evaluations] == [0, 50, 100]
+    assert agent.evaluate(episodes=1, seed=3).mean < 0
+
+
+def test_the_papers_numbers_by_naming_the_rule():
+    assert SAC("HalfCheetah-v5", wiring=SET).config.eta == 0.1
+    assert SAC("HalfCheetah-v5", wiring=SET(eta=0.3)).config.eta == 0.3
+    assert TD3("HalfCheetah-v5", wiring=SET).config.lambdas == (7, 64)
+
+
+def test_a_rule_of_ones_own(tmp_path):
+    @dataclass(frozen=True)
+    class Largest(DropAndGrow):
+        name: ClassVar[str] = "largest"
+        calls: ClassVar[list[int]] = []
+
+        def choose_drops(self, links, weights, count):
+            self.calls.append(count)
+            return super().choose_drops(links, -np.abs(weights), count)
+
+    agent = TD3("Pendulum-v1", wiring=Largest(eta=0.5, every=10), sparsity=0.5, seed=1, **TINY).learn(100)
+    assert Largest.calls
+    assert agent.run.costs.sparsity > 0.4
+    with pytest.raises(Refused, match="run folder cannot hold a rule of your own"):
+        TD3("Pendulum-v1", wiring=Largest(), run_dir=tmp_path / "run")
+
+
+def test_run_folder_is_gone_on_with(tmp_path):
+    whole = TD3("Pendulum-v1", wiring=SET(every=20), seed=1, **TINY).learn(450)
+    options = {"wiring": SET(every=20), "seed": 1, "run_dir": tmp_path / "run", **TINY}
+    with TD3("Pendulum-v1", **options) as agent:
+        agent.learn(200)
+    with TD3("Pendulum-v1", **options) as agent:
+        agent.learn(250)
+        assert agent.step == 450
+        np.testing.assert_array_equal(agent.predict(OBS)[0], whole.predict(OBS)[0])
+    np.testing.assert_array_equal(TD3.load(tmp_path / "run").predict(OBS)[0], whole.predict(OBS)[0])
+
+
+def test_a_folder_of_so_many_steps_can_go_further(tmp_path):
+    with TD3("Pendulum-v1", seed=1, run_dir=tmp_path / "run", steps=200, **TINY) as agent:
+        assert agent.learn(200).learn(200).step == 400
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: TD3("Pendulum-v1", sparcity=0.5), "there is no option 'sparcity', did you mean sparsity?"),
+        (lambda: TD3("Pendulum-v1", alpha=0.5), "alpha is an option of SAC"),
+        (lambda: TD3("Pendulum-v1", seed=-1), "seed must be from 0 to 4294967295"),
+        (lambda: TD3("Pendulum-v1", wiring="set"), "wiring must be a rule such as SET"),
+        (lambda: TD3("Pendulum-v1", wiring=SET(), eta=0.5), "eta is given twice"),
+        (lambda: TD3("Pendulun-v1").learn(5), "did you mean Pendulum-v1?"),
+        (lambda: TD3("CartPole-v1").learn(5), "Box"),
+        (lambda: TD3("Pendulum-v1").learn(0), "steps must be at least 1"),
+        (lambda: TD3(3), "gymnasium"),
+    ],
+)
+def test_refusals(make, says):
+    with pytest.raises(Refused) as refusal:
+        make()
+    assert says in str(refusal.value)
+
+
+def test_the_package_offers_its_names():
+    assert set(rewirl.__all__) <= set(dir(rewirl))
+    assert all(getattr(rewirl, name) is not None for name in rewirl.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'PPO'"):
+        _ = rewirl.PPO
