@@ -33,6 +33,10 @@ class Batch {
     if (features < 1 || size < 1)
       throw std::invalid_argument("a batch needs at least one feature and one sample, not " + std::to_string(features) +
                                   " × " + std::to_string(size));
+    constexpr int64_t most = int64_t(1) << 30;  // their product must fit 64 bits
+    if (features > most || size > most)
+      throw std::invalid_argument("a batch has at most 2^30 features and samples, not " + std::to_string(features) + " × " +
+                                  std::to_string(size));
     stride_ = padded(size);
     if (stride_ / kPad % 2 == 0) stride_ += kPad;
     memory_ = aligned_floats(features * stride_);

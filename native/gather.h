@@ -14,9 +14,9 @@ inline void gather(const float* records, int64_t n_records, int64_t width, const
                    int64_t first, const Batch& out) {
   if (n_chosen != out.size())
     throw std::invalid_argument(std::to_string(n_chosen) + " records for a batch of " + std::to_string(out.size()));
-  if (first < 0 || first + out.features() > width)
-    throw std::invalid_argument("columns " + std::to_string(first) + " to " + std::to_string(first + out.features()) +
-                                " of records that have " + std::to_string(width));
+  if (first < 0 || first > width - out.features())  // a sum might overflow
+    throw std::invalid_argument(std::to_string(out.features()) + " columns from number " + std::to_string(first) +
+                                " on, of records that have " + std::to_string(width));
   for (int64_t s = 0; s < n_chosen; ++s)
     if (chosen[s] < 0 || chosen[s] >= n_records)
       throw std::invalid_argument("record " + std::to_string(chosen[s]) + " of a replay that has " + std::to_string(n_records));

@@ -116,6 +116,8 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
   require(0 <= begin && begin <= end && end <= layers_[0].shape.n_in,
           "input features " + str(begin) + " to " + str(end) + " of a network that has " + str(layers_[0].shape.n_in));
   const bool inputs = begin < end;
+  // Sums over the batch run over the padding too, and dy may be what a forward gave, whose padding is not 0.
+  for (int64_t i = 0; i < dy.features(); ++i) std::fill_n(dy.data() + i * dy.stride() + dy.size(), dy.stride() - dy.size(), 0.0f);
   if (inputs && input_delta_.size() != dy.size()) input_delta_ = Batch(layers_[0].shape.n_in, dy.size());
   for (int64_t l = int64_t(layers_.size()) - 1; l >= 0; --l) {
     const Layer& layer = layers_[l];

@@ -11,6 +11,15 @@ namespace rewirl {
 
 namespace {
 
+// Hidden activations of targets: nobody asks for them afterwards, so all targets share two of them, which stay in the
+// caches. One pair for each thread that calls.
+Batch scratch(size_t layer, int64_t features, int64_t size) {
+  static thread_local Batch buffers[2];
+  Batch& buffer = buffers[layer % 2];
+  if (buffer.size() != size || buffer.features() < features) buffer = Batch(features, size);
+  return buffer.rows(0, features);
+}
+
 float score_of(uint64_t found) {
   const uint32_t bits = uint32_t(found >> 32);
   float score;
@@ -32,7 +41,6 @@ Target::Target(std::shared_ptr<Network> online) : online_(std::move(online)) {
     mine.extra_weights = aligned_floats(0);
     layers_.push_back(std::move(mine));
   }
-  out_.resize(layers_.size());
   online_->targets_.push_back(this);
 }
 
@@ -54,25 +62,27 @@ Batch Target::forward(const Batch& x) {
   if (x.features() != layers[0].shape.n_in)
     throw std::invalid_argument("the network takes " + std::to_string(layers[0].shape.n_in) + " features, the batch has " +
                                 std::to_string(x.features()));
-  if (out_[0].size() != x.size())
-    for (size_t l = 0; l < layers.size(); ++l) out_[l] = Batch(layers[l].shape.n_out, x.size());
+  if (out_.size() != x.size()) out_ = Batch(layers.back().shape.n_out, x.size());
+  Batch in = x;
   for (size_t l = 0; l < layers.size(); ++l) {
     const Layer& layer = layers[l];
     const TargetLayer& mine = layers_[l];
-    const Batch& in = l == 0 ? x : out_[l - 1];
+    const bool last = l + 1 == layers.size();
+    const Batch out = last ? out_ : scratch(l, layer.shape.n_out, x.size());
     Forward args{};
     args.links = layer.outputs.view(mine.weights.get());
     if (mine.extra.links() > 0) args.extra = mine.extra.view(mine.extra_weights.get());
     args.bias = mine.bias.get();
     args.x = in.data();
-    args.y = out_[l].data();
+    args.y = out.data();
     args.stride = in.stride();
     args.batch = int(in.size());
     args.rows = layer.shape.n_out;
-    args.relu = l + 1 < layers.size();
+    args.relu = !last;
     run_forward(args, layer.links() + mine.extra.links(), layer.outputs.groups());
+    in = out;
   }
-  return out_.back();
+  return out_;
 }
 
 void Target::update(float tau) {

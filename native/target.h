@@ -47,7 +47,7 @@ class Target {
 
   std::shared_ptr<Network> online_;
   std::vector<TargetLayer> layers_;
-  std::vector<Batch> out_;
+  Batch out_;
   std::vector<uint64_t> found_;
 };
 

@@ -19,7 +19,9 @@ RUN = "runs/Pendulum-v1/ds-td3-seed3"
 
 
 def rewirl(where: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "rewirl", *words], capture_output=True, text=True, cwd=where, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-m", "rewirl", *words], capture_output=True, text=True, cwd=where, timeout=60
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,11 @@ def test_list_evaluate_export(trained):
         assert cell in listed
     first, again, best = (
         rewirl(where, "evaluate", *words.split())
-        for words in (f"{RUN} --episodes 2 --seed 5", f"{RUN}/policy.safetensors --episodes 2 --seed 5", f"{RUN} --best")
+        for words in (
+            f"{RUN} --episodes 2 --seed 5",
+            f"{RUN}/policy.safetensors --episodes 2 --seed 5",
+            f"{RUN} --best",
+        )
     )
     assert first.stdout == again.stdout
     assert "over 2 episodes" in first.stdout
@@ -102,7 +108,11 @@ def test_stopped_and_resumed_ends_as_if_never_stopped(trained, tmp_path):
     where, _ = trained
     command = [sys.executable, "-m", "rewirl", "train", "ds-td3", "Pendulum-v1", "--seed", "3", *TINY, "--steps"]
     process = subprocess.Popen(
-        [*command, "500000", "--run-dir", "run"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "500000", "--run-dir", "run"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     while "step 200/" not in process.stdout.readline():

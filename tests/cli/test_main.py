@@ -92,7 +92,9 @@ def test_mistakes_are_named_and_nothing_is_written(capsys, tmp_path, words, says
 
 def test_config_file_with_an_unknown_key(capsys, tmp_path):
     (tmp_path / "my.toml").write_text("method = 'ds-td3'\ntask = 'Pendulum-v1'\nsteeps = 5\n")
-    assert "my.toml: there is no option 'steeps', did you mean steps?" in refused(capsys, "train", "--config", "my.toml")
+    assert "my.toml: there is no option 'steeps', did you mean steps?" in refused(
+        capsys, "train", "--config", "my.toml"
+    )
 
 
 def test_unwritable_run_folder(capsys, tmp_path):
@@ -158,6 +160,8 @@ def test_version_says_what_a_bug_report_needs(words):
 
 
 def test_importing_rewirl_is_light():
-    code = "import sys, rewirl; print(rewirl.__version__, {'gymnasium', 'mujoco', 'rich', 'numpy'} & sys.modules.keys())"
+    code = (
+        "import sys, rewirl; print(rewirl.__version__, {'gymnasium', 'mujoco', 'rich', 'numpy'} & sys.modules.keys())"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "set()" in out

@@ -46,10 +46,10 @@ def test_a_place_that_cannot_be_written_is_refused(make_policy, tmp_path, to):
         pytest.importorskip("onnx")
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ExportError, match="cannot write to .*file"):
+        with pytest.raises(ExportError, match=r"cannot write to .*file"):
             export(make_policy(), to, place)
     if os.geteuid() != 0:  # root may write anywhere
         (tmp_path / "locked").mkdir(mode=0o500)
-        with pytest.raises(ExportError, match="cannot write to .*locked: Permission denied"):
+        with pytest.raises(ExportError, match=r"cannot write to .*locked: Permission denied"):
             export(make_policy(), to, tmp_path / "locked")
     assert (tmp_path / "file").read_text() == ""

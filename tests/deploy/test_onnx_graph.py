@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from rewirl.deploy import ExportError, OnnxExport, export_onnx
+from rewirl.deploy import ExportError, OnnxExport, PolicyLayer, export_onnx
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -59,7 +60,11 @@ def test_same_policy_same_bytes(make_policy, tmp_path):
 
 
 def test_more_than_a_file_can_hold_is_refused(make_policy, tmp_path):
-    policy = make_policy((3, 30_000, 30_000, 1), (0.001, 1e-8, 1e-5))
+    n = 30_000
+    nothing = [np.zeros(n + 1, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(n, np.float32)]
+    wide = PolicyLayer(n, n, *nothing)
+    policy = make_policy((n, 1), 0.001)
+    policy = replace(policy, layers=[wide, *policy.layers])
     with pytest.raises(ExportError, match="do not fit ONNX"):
         export_onnx(policy, tmp_path / "p.onnx")
 

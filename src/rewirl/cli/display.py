@@ -184,6 +184,7 @@ def _last(rows: list[EvaluationRow]) -> Table:
     best = max(row.return_mean for row in rows)
     for row in rows[-ROWS:]:
         cells = [f"{row.step:,}", f"{row.return_mean:,.1f}", f"{row.return_std:,.1f}"]
-        cells += ["–" if value is None else f"{value:,.0f}" for value in (row.q, row.links_replaced)]
-        made.add_row(*cells, f"{row.steps_per_second:,.0f}", style="green" if row.return_mean == best else None)
+        cells += ["–" if row.q is None else f"{row.q:,.1f}", f"{row.links_replaced or 0:,.0f}"]
+        cells += [f"{row.steps_per_second:,.0f}" if row.step else "–"]
+        made.add_row(*cells, style="green" if row.return_mean == best else None)
     return made

@@ -21,11 +21,11 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     """Which policy, and how often."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or a policy.safetensors")
-    parser.add_argument("--best", action="store_true", help="of a run folder, the best policy instead of the last")
-    parser.add_argument("--episodes", type=whole, default=10, metavar="N", help="how many (default: 10)")
-    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="of the environment (default: 0)")
-    parser.add_argument("--task", metavar="TASK", help="another task than the policy was trained on")
+    parser.add_argument("run", type=Path, metavar="RUN", help="A run folder, or a policy.safetensors")
+    parser.add_argument("--best", action="store_true", help="Of a run folder, the best policy instead of the last")
+    parser.add_argument("--episodes", type=whole, default=10, metavar="N", help="How many (default: 10)")
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="Of the environment (default: 0)")
+    parser.add_argument("--task", metavar="TASK", help="Another task than the policy was trained on")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -23,10 +23,10 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     """Which policy, as what, to where."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder, or a policy.safetensors")
-    parser.add_argument("--to", choices=("c", "onnx"), required=True, help="as what")
-    parser.add_argument("--out", type=Path, required=True, metavar="PATH", help="for C a folder, for ONNX a file")
-    parser.add_argument("--best", action="store_true", help="of a run folder, the best policy instead of the last")
+    parser.add_argument("run", type=Path, metavar="RUN", help="A run folder, or a policy.safetensors")
+    parser.add_argument("--to", choices=("c", "onnx"), required=True, help="As what")
+    parser.add_argument("--out", type=Path, required=True, metavar="PATH", help="For C a folder, for ONNX a file")
+    parser.add_argument("--best", action="store_true", help="Of a run folder, the best policy instead of the last")
     parser.add_argument(
         "--name", default="policy", help="C: begins the files' names and every identifier (default: policy)"
     )

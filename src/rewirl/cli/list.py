@@ -16,7 +16,7 @@ STYLES = {"running": "cyan", "done": "green", "stopped": "yellow", "failed": "re
 
 def arguments(parser: Parser) -> None:
     """Where to look."""
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("runs"), metavar="DIR", help="default: runs")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("runs"), metavar="DIR", help="Default: runs")
 
 
 def run(args: argparse.Namespace) -> None:

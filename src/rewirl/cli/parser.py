@@ -16,7 +16,9 @@ from rewirl.training.config import hints, meanings_of
 
 
 class _Help(RawDescriptionRichHelpFormatter):
-    """Colours on a terminal, none elsewhere."""
+    """Colours on a terminal, none elsewhere; headings as they are written."""
+
+    group_name_formatter = str
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32)
@@ -27,7 +29,10 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str, about: str, examples: Sequence[str]) -> None:
         epilog = "Examples:\n" + "\n".join(f"  {line}" for line in examples)
-        super().__init__(prog=prog, description=about, epilog=epilog, formatter_class=_Help, allow_abbrev=False)
+        super().__init__(
+            prog=prog, description=about, epilog=epilog, formatter_class=_Help, allow_abbrev=False, add_help=False
+        )
+        self.add_argument("-h", "--help", action="help", help="Show this help and end")
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """What the words say; a word that means nothing here is refused with the nearest that does."""

@@ -39,18 +39,19 @@ RUNS = Path("runs")
 
 def arguments(parser: Parser) -> None:
     """All flags: those of the command, those of the run, and every number of the algorithms."""
-    parser.add_argument("method", nargs="?", metavar="METHOD", help=f"one of {', '.join(METHODS)}")
-    parser.add_argument("task", nargs="?", metavar="TASK", help="e.g. HalfCheetah-v5")
+    parser.usage = f"{parser.prog} METHOD TASK [flags]"
+    parser.add_argument("method", nargs="?", metavar="METHOD", help=f"One of {', '.join(METHODS)}")
+    parser.add_argument("task", nargs="?", metavar="TASK", help="E.g. HalfCheetah-v5")
     command = parser.add_argument_group("command")
-    command.add_argument("--config", type=Path, metavar="FILE", help="read a TOML file; flags win over what it says")
+    command.add_argument("--config", type=Path, metavar="FILE", help="Read a TOML file; flags win over what it says")
     command.add_argument(
-        "--run-dir", type=Path, metavar="DIR", help="the run's folder (default: runs/TASK/METHOD-seedSEED)"
+        "--run-dir", type=Path, metavar="DIR", help="The run's folder (default: runs/TASK/METHOD-seedSEED)"
     )
-    command.add_argument("--name", metavar="NAME", help="the run's name instead of METHOD-seedSEED, below runs/TASK")
-    command.add_argument("--resume", type=Path, metavar="RUN", help="go on with the run in this folder")
-    command.add_argument("--dry-run", action="store_true", help="print config, links, FLOPs and memory; start nothing")
+    command.add_argument("--name", metavar="NAME", help="The run's name instead of METHOD-seedSEED, below runs/TASK")
+    command.add_argument("--resume", type=Path, metavar="RUN", help="Go on with the run in this folder")
+    command.add_argument("--dry-run", action="store_true", help="Print config, links, FLOPs and memory; start nothing")
     command.add_argument(
-        "--log", action="append", default=[], choices=list(LOGGERS), help="also log there; may be repeated"
+        "--log", action="append", default=[], choices=list(LOGGERS), help="Also log there; may be repeated"
     )
     everything = list(hints(RunConfig))
     run = parser.add_argument_group("run")

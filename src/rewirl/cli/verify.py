@@ -15,7 +15,7 @@ EXAMPLES = ("rewirl verify runs/HalfCheetah-v5/ds-td3-seed1",)
 
 def arguments(parser: Parser) -> None:
     """Which run."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="a run folder")
+    parser.add_argument("run", type=Path, metavar="RUN", help="A run folder")
 
 
 def run(args: argparse.Namespace) -> None:

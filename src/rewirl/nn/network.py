@@ -142,6 +142,7 @@ class Network:
 
     def rewire(self, layer: int, links: Links) -> None:
         """Gives a layer another wiring with as many links. Links that stay keep weight and moments, new ones start at 0."""
+        self._core.ranges(layer)  # refuses a layer that does not exist
         shape = (self.sizes[layer], self.sizes[layer + 1], self._blocks[layer])
         if shape != (links.n_in, links.n_out, links.block):
             raise ValueError(

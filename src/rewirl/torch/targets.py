@@ -69,7 +69,10 @@ def _in_engine_order(equal: NDArray[np.int64], links: Links, alive: NDArray[np.i
     others = np.setdiff1d(alive, links.places, assume_unique=True)
     rank = np.empty(links.n_places, dtype=np.int64)
     rank[links.places] = _engine_rank(links, links.places)
-    if len(others):
+    if links.block == 1:  # the others singly, output by output
+        per_input = links.n_out
+        rank[others] = links.blocks + others % per_input * links.n_in + others // per_input
+    elif len(others):
         rank[others] = links.blocks + _engine_rank(links, others)
     return np.argsort(rank[equal])
 

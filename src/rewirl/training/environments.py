@@ -81,8 +81,8 @@ def make_by_name(name: str) -> Env:
 
 
 class Environment:
-    """One environment as the loop wants it: every observation is a float32 array of its own, actions are in units of the
-    policy (unless `scaled` says that they are the environment's)."""
+    """One environment as the loop wants it: every observation is a float32 array of its own, actions are in units of
+    the policy (unless `scaled` says that they are the environment's)."""
 
     def __init__(self, env: Env, task: str, *, scaled: bool = False) -> None:
         self.env, self.task = env, task
@@ -162,8 +162,8 @@ def _bounded_actions(env: Env, task: str) -> ActionBox:
 
 
 def probe(source: Source, seed: int, steps: int = 20) -> str | None:
-    """What keeps a task from being repeated bit by bit, or None. Two short rollouts with one seed, and a third that begins
-    with the second episode, from the generator's state alone, as a resumed run does."""
+    """What keeps a task from being repeated bit by bit, or None. Two short rollouts with one seed, and a third that
+    begins with the second episode, from the generator's state alone, as a resumed run does."""
     first, state = _rollout(source, seed, None, steps)
     second, _ = _rollout(source, seed, None, steps)
     if first != second:

@@ -76,8 +76,8 @@ def evaluate_policy(policy: Policy, task: EnvLike, *, episodes: int = 10, seed: 
         env = Environment(made, name, scaled=True)
         if (env.n_obs, env.box.size) != (policy.n_obs, policy.n_act):
             raise Refused(
-                f"the policy takes {policy.n_obs} observations and gives {policy.n_act} actions, {name} has {env.n_obs} "
-                f"and {env.box.size}: it was trained for {policy.task or 'another task'}"
+                f"the policy takes {policy.n_obs} observations and gives {policy.n_act} actions, {name} has "
+                f"{env.n_obs} and {env.box.size}: it was trained for {policy.task or 'another task'}"
             )
         return evaluate(lambda obs: policy.predict(obs)[0], env, episodes, seed)
     except Misbehaved as error:

@@ -172,8 +172,8 @@ def _load(
     store.last_step = saved.step
     if differing := saved.differing_versions():
         run.tell(
-            f"the checkpoint was made elsewhere ({', '.join(differing)}): the run goes on, but is not promised to be the "
-            "same bit by bit"
+            f"the checkpoint was made elsewhere ({', '.join(differing)}): the run goes on, but is not promised to be "
+            "the same bit by bit"
         )
     return run
 

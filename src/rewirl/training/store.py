@@ -96,6 +96,8 @@ class Store:
             self.save_policies(run.policy(), is_best=False)
         self.place.set_status("done", run.step)
         if not run.config.keep_replay:
+            for older in checkpoint.found(self.place.checkpoints)[1:]:
+                checkpoint.remove(older)  # of no use without the replay
             self.place.replay.unlink(missing_ok=True)
 
     def running(self, step: int) -> None:

@@ -1,0 +1,72 @@
+"""A callback that makes an agent sparse while it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+from rewirl.sb3.attachment import Attachment, attach, detach
+from rewirl.sb3.record import Asked
+from rewirl.topology import Rule
+from rewirl.torch import Wiring
+
+
+class SparseTraining(BaseCallback):
+    """Dynamic sparse training of a TD3, DDPG, SAC, DQN, A2C or PPO agent, targets included.
+
+    Each network of the agent is wired on its own, its output layer dense, to the given `sparsity` or with the given
+    `lambdas` (one for each of its sparse layers; if networks differ in depth, give `sparsity`). The critics adapt at
+    the updates that the rule says, an actor at its first own update at or after them. Links come from `seed`, or else
+    from PyTorch's generator, which the agent's own seed sets.
+
+    The wiring stays with the agent: its `save` and `load` keep it, and `learn` with this callback goes on with it.
+    Without this callback `learn` trains all weights again.
+
+    >>> from stable_baselines3 import PPO
+    >>> from rewirl.topology import SET
+    >>> model = PPO("MlpPolicy", "CartPole-v1", n_steps=64, batch_size=32, n_epochs=2, seed=0, device="cpu")
+    >>> training = SparseTraining(SET(eta=0.1, every=10), sparsity=0.5)
+    >>> model = model.learn(256, callback=training)
+    >>> {name: wiring.links["hidden.2"].count for name, wiring in training.wirings.items()}
+    {'actor': 1798, 'value': 1832}
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        *,
+        sparsity: float | None = None,
+        lambdas: Sequence[float] | None = None,
+        block: int = 1,
+        seed: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(verbose)
+        self.rule, self.seed = rule, seed
+        self._asked = Asked(sparsity, None if lambdas is None else tuple(lambdas), block)
+        self._attachment: Attachment | None = None
+
+    @property
+    def wirings(self) -> dict[str, Wiring]:
+        """The wiring of each network, by its name; none before `learn`."""
+        return {} if self._attachment is None else self._attachment.wirings
+
+    def _on_training_start(self) -> None:
+        self._attachment = attach(self.model, self.rule, self._asked, self.seed)
+
+    def _on_rollout_start(self) -> None:
+        assert self._attachment is not None
+        self._attachment.maintain()  # what the updates before this rollout have left
+
+    def _on_rollout_end(self) -> None:
+        for name, wiring in self.wirings.items():
+            statistics = wiring.statistics()
+            for what in ("links", "sparsity", "adaptations", "replaced"):
+                self.logger.record(f"sparse/{name}/{what}", statistics[what])
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_training_end(self) -> None:
+        detach(self.model)
