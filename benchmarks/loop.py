@@ -3,8 +3,8 @@
     python benchmarks/loop.py
     python benchmarks/loop.py --peers-python /opt/peers/bin/python --json loop.json
 
-All contenders take turns within one run, pinned to one core and one thread; only ratios within one run mean anything. Evaluation
-is not in it: with `--eval-process` it runs on another core.
+All contenders take turns within one run, pinned to one core and one thread; only ratios within one run mean anything.
+Evaluation is not in it: with `--eval-process` it runs on another core.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
-from peers import PEERS, Peer
-from update import machine
 
+from peers import PEERS, Peer
 from rewirl import nn
 from rewirl.training import RunConfig, start
+from update import machine
 
 TASK, RANDOM_STEPS = "HalfCheetah-v5", 1000
 OURS = {

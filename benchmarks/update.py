@@ -1,11 +1,11 @@
-"""Times one update of TD3 (and SAC) at HalfCheetah sizes: ours, dense and sparse, beside other libraries in the same run.
+"""Times one update of TD3 and SAC at HalfCheetah sizes: ours, dense and sparse, beside other libraries in the same run.
 
     python benchmarks/update.py                              # ours only, and whichever peers this Python has
     python benchmarks/update.py --peers-python /opt/peers/bin/python --json update.json
 
-Every contender runs a few updates in turn, round after round, pinned to one core and one thread, so that a busy moment of
-the machine hits all of them alike. Only ratios within one run mean anything. Peers come from requirements-peers.txt, and may
-live in another environment.
+Every contender runs a few updates in turn, round after round, pinned to one core and one thread, so that a busy moment
+of the machine hits all of them alike. Only ratios within one run mean anything. Peers come from requirements-peers.txt,
+and may live in another environment.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
-from peers import DELAY, PEERS, Peer
 
+from peers import DELAY, PEERS, Peer
 from rewirl import nn
 from rewirl.agents import ActionBox, ActorCritic, SACAgent, SACOptions, TD3Agent, TD3Options, Transitions, WiringOptions
 from rewirl.topology import SET, Dense
@@ -146,16 +146,19 @@ def measure(contenders: list[Contender], rounds: int, updates: int) -> None:
 
 
 def table(contenders: list[Contender]) -> str:
-    base = contenders[0]
-    lines = [f"{'':34} {'median ms':>9} {'low ms':>7} {'× dense':>8} {'links':>7} {'MB':>6} {'outside':>8} {'act µs':>7} {'adapt ms':>8}"]
+    columns = {
+        "links": "{:.0f}",
+        "bytes": "{:.0f}",
+        "outside kernels": "{:.1%}",
+        "act µs": "{:.1f}",
+        "adapt ms": "{:.1f}",
+    }
+    head = f"{'':34} {'median ms':>9} {'low ms':>7} {'× dense':>8}" + "".join(f" {name:>15}" for name in columns)
+    lines = [head]
     for c in contenders:
-        n = c.notes
-        lines.append(
-            f"{c.name:34} {c.median * 1e3:9.3f} {c.low * 1e3:7.3f} {base.low / c.low:8.2f} "
-            f"{n.get('links', 0) or '':>7} {format(n['bytes'] / 1e6, '.2f') if 'bytes' in n else '':>6} "
-            f"{format(n['outside kernels'], '.1%') if 'outside kernels' in n else '':>8} "
-            f"{format(n['act µs'], '.1f') if 'act µs' in n else '':>7} {format(n['adapt ms'], '.1f') if 'adapt ms' in n else '':>8}"
-        )
+        cells = [form.format(c.notes[name]) if name in c.notes else "" for name, form in columns.items()]
+        timing = f"{c.name:34} {c.median * 1e3:9.3f} {c.low * 1e3:7.3f} {contenders[0].low / c.low:8.2f}"
+        lines.append(timing + "".join(f" {cell:>15}" for cell in cells))
     return "\n".join(lines)
 
 
@@ -185,7 +188,9 @@ def main() -> None:
         started = [Peer("update", name, algorithm, python=args.peers_python, core=args.core) for name in PEERS]
         there = [Contender(f"{p.name} {p.version}", p.round) for p in started if not p.absent]
         measure([*mine, *there], args.rounds, args.updates)
-        print(f"\n{algorithm.upper()} update, batch {TD3Options().batch if algorithm == 'td3' else SACOptions().batch}\n")
+        print(
+            f"\n{algorithm.upper()} update, batch {TD3Options().batch if algorithm == 'td3' else SACOptions().batch}\n"
+        )
         print(table([*mine, *there]))
         if there:
             print("\n" + ratios(mine, there))
@@ -196,10 +201,13 @@ def main() -> None:
         plain_dense = 5 * 4 * mine[0].notes["links"]
         sparse = [c for c in mine if "rewirl dense" not in c.name]
         print("\nbytes held by all networks, against our dense / against five floats per dense weight:")
-        print("; ".join(f"{c.name[7:]} {c.notes['bytes'] / mine[0].notes['bytes']:.2f} / {c.notes['bytes'] / plain_dense:.2f}" for c in sparse))
-        report[algorithm] = [
-            {"name": c.name, "median": c.median, "low": c.low, **c.notes} for c in (*mine, *there)
-        ]
+        print(
+            "; ".join(
+                f"{c.name[7:]} {c.notes['bytes'] / mine[0].notes['bytes']:.2f} / {c.notes['bytes'] / plain_dense:.2f}"
+                for c in sparse
+            )
+        )
+        report[algorithm] = [{"name": c.name, "median": c.median, "low": c.low, **c.notes} for c in (*mine, *there)]
     scaling = two_threads("td3")
     print("\ntwo threads against one (TD3): " + ", ".join(f"{k} {v:.2f}×" for k, v in scaling.items()))
     print(f"peak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")

@@ -42,10 +42,11 @@ class Learner:
     ) -> None:
         """An agent that has learned nothing yet.
 
-        `env` is the name of a Gymnasium task, an environment, or a function that makes one. `wiring` is Dense(), Static(),
-        SET(eta, every), RigL(eta, every) or a rule of your own; the class alone, as in wiring=SET, takes the paper's numbers
-        for this algorithm. `options` are all that `rewirl train --help` lists, with underscores: sparsity, lambdas, hidden,
-        lr, … Everything stays in memory, unless `run_dir` names a run folder, which is gone on with if it exists.
+        `env` is the name of a Gymnasium task, an environment, or a function that makes one. `wiring` is Dense(),
+        Static(), SET(eta, every), RigL(eta, every) or a rule of your own; the class alone, as in wiring=SET, takes the
+        paper's numbers for this algorithm. `options` are all that `rewirl train --help` lists, with underscores:
+        sparsity, lambdas, hidden, lr and so on. Everything stays in memory, unless `run_dir` names a run folder, which
+        is gone on with if it exists.
         """
         method, numbers = self._method(wiring)
         for name in numbers.keys() & options.keys():
@@ -191,7 +192,7 @@ class TD3(Learner):
     """TD3, dense or sparse by its wiring.
 
     >>> from rewirl import SET
-    >>> agent = TD3("Pendulum-v1", wiring=SET(eta=0.1), sparsity=0.8, seed=1, hidden=(32, 32), random_steps=50, eval_every=0)
+    >>> agent = TD3("Pendulum-v1", wiring=SET(eta=0.1), sparsity=0.8, hidden=(32, 32), random_steps=50, eval_every=0)
     >>> agent.learn(100).learn(20).step
     120
     """

@@ -1,7 +1,7 @@
 """TD3 and SAC once more, as anyone would write them in PyTorch: dense matrices, masks, autograd, torch.optim.
 
-Written from the paper and shared with no line of the engine or of the agents, but for the rules of rewiring (topology has
-its own hand-computed tests) and for drawing the same random numbers in the same order.
+Written from the paper; it shares no line with the engine or the agents but the rules of rewiring (topology has its own
+hand-computed tests), and draws the same random numbers in the same order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many updates of the engine's agents beside PyTorch's autograd: every network, target and temperature stays the same."""
+"""Many updates of the agents beside PyTorch's autograd: every network, target and temperature stays the same."""
 
 from __future__ import annotations
 
@@ -31,8 +31,16 @@ ALGORITHMS = {
     "td3": (TD3Agent, reference.TorchTD3, TD3Options(hidden=HIDDEN, batch=N)),
     "td3, delay 3": (TD3Agent, reference.TorchTD3, TD3Options(hidden=HIDDEN, batch=N, policy_delay=3, tau=0.05)),
     "sac": (SACAgent, reference.TorchSAC, SACOptions(hidden=HIDDEN, batch=N, lr=1e-3)),
-    "sac, learned temperature": (SACAgent, reference.TorchSAC, SACOptions(hidden=HIDDEN, batch=N, lr=1e-3, alpha="auto")),
-    "sac, hard targets": (SACAgent, reference.TorchSAC, SACOptions(hidden=HIDDEN, batch=N, tau=1.0, target_interval=20)),
+    "sac, learned temperature": (
+        SACAgent,
+        reference.TorchSAC,
+        SACOptions(hidden=HIDDEN, batch=N, lr=1e-3, alpha="auto"),
+    ),
+    "sac, hard targets": (
+        SACAgent,
+        reference.TorchSAC,
+        SACOptions(hidden=HIDDEN, batch=N, tau=1.0, target_interval=20),
+    ),
 }
 
 
@@ -63,15 +71,17 @@ def differences(agent, mirror) -> np.ndarray:
     return np.abs(np.concatenate([f.ravel() for f in found]))
 
 
-# Rounding makes about 2e-7 in a hundred updates. Now and then it puts one sample on the other side of a ReLU's kink, and Adam
-# makes a full step of what was no gradient before: of a few weights of one neuron. An error in the algorithm touches them all.
+# Rounding makes about 2e-7 in a hundred updates. Now and then it puts a sample on the other side of a ReLU's kink, and
+# Adam makes a full step of what was no gradient before: of a few weights of one neuron. An error touches them all.
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("wiring", WIRINGS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_many_updates_with_rewiring_in_between(algorithm: str, wiring: str, dtype: torch.dtype) -> None:
     torch.set_num_threads(1)
     agent_class, torch_class, options = ALGORITHMS[algorithm]
-    agent = agent_class(N_OBS, ActionBox([-1.0] * N_ACT, [1.0] * N_ACT), options, WIRINGS[wiring], np.random.default_rng(7))
+    agent = agent_class(
+        N_OBS, ActionBox([-1.0] * N_ACT, [1.0] * N_ACT), options, WIRINGS[wiring], np.random.default_rng(7)
+    )
     mirror = torch_class(agent, dtype)
     batch, data, chosen = Transitions(N_OBS, N_ACT, N), records(500), np.random.default_rng(11)
     for update in range(UPDATES):

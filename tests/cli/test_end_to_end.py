@@ -14,7 +14,8 @@ import pytest
 
 from rewirl.deploy import Policy
 
-TINY = "--hidden 16 16 --batch 16 --steps 500 --random-steps 100 --eval-every 200 --eval-episodes 2 --adapt-every 50".split()
+SIZES = {"batch": 16, "steps": 500, "random-steps": 100, "eval-every": 200, "eval-episodes": 2}
+TINY = [f"--{name}={value}" for name, value in SIZES.items()] + ["--hidden", "16", "16", "--adapt-every", "50"]
 RUN = "runs/Pendulum-v1/ds-td3-seed3"
 
 
@@ -31,7 +32,7 @@ def trained(tmp_path_factory):
 
 
 def test_train_says_what_happens_in_plain_lines(trained):
-    where, done = trained
+    _, done = trained
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
     lines = [line for line in done.stdout.splitlines() if line.startswith("step ")]

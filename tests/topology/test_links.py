@@ -208,9 +208,7 @@ def test_csr_of_the_last_rows_of_the_widest_layer():
 def test_more_links_than_32_bits_count_are_refused_as_csr():
     wiring = Links(1, 1, 1, places(0))
     object.__setattr__(wiring, "places", np.broadcast_to(np.int64(0), 2**31))  # no machine has a real one
-    with pytest.raises(
-        ValueError, match="2147483648 links are too many for 32-bit CSR: at most 2147483647 fit"
-    ):
+    with pytest.raises(ValueError, match="2147483648 links are too many for 32-bit CSR: at most 2147483647 fit"):
         wiring.csr()
 
 

@@ -173,9 +173,7 @@ def test_every_rule_always(data):
     links = Links(n_in, n_out, block, np.array(sorted(taken), dtype=np.int64))
     few = st.sampled_from((0.0, -0.0, 0.5, -0.5, 0.25, -1.0, 2.0))  # many zeros and ties
     weights = f32(*data.draw(st.lists(few, min_size=links.count, max_size=links.count)))
-    gradients = f32(*data.draw(st.lists(few, min_size=n_in * n_out, max_size=n_in * n_out))).reshape(
-        n_out, n_in
-    )
+    gradients = f32(*data.draw(st.lists(few, min_size=n_in * n_out, max_size=n_in * n_out))).reshape(n_out, n_in)
     rule = data.draw(st.sampled_from((SET, RigL)))(eta=data.draw(st.floats(0, 1)))
     before, seed = weights.copy(), data.draw(st.integers(0, 999))
 
@@ -194,9 +192,7 @@ def test_every_rule_always(data):
     assert np.array_equal(weights, before)
     assert set(links.places.tolist()) == taken
     if block == 1:
-        expected = (
-            set_oracle(weights, c) if rule.name == "set" else by_magnitude(range(len(weights)), weights)[:c]
-        )
+        expected = set_oracle(weights, c) if rule.name == "set" else by_magnitude(range(len(weights)), weights)[:c]
         assert dropped == sorted(links.places[expected].tolist())
     again = rule.rewire(links, weights, np.random.default_rng(seed), gradients)
     assert again.links == change.links

@@ -106,7 +106,7 @@ class ActorCritic(ABC):
             loss = float(error @ error) / batch.size
             if not np.isfinite(loss):
                 raise Diverged(
-                    f"the critic's loss is {loss} at update {self.updates}: rewards or weights have left the finite numbers"
+                    f"the critic's loss is {loss} at update {self.updates}: rewards or weights are not finite any more"
                 )
             np.multiply(error, np.float32(2 / batch.size), out=self._dq.array[0])
             critic.backward(self._dq)
@@ -129,7 +129,7 @@ class ActorCritic(ABC):
     # ---------------------------------------------------------- what others see
 
     def statistics(self) -> dict[str, float]:
-        """Averages since the last call, links replaced since then, and how far the targets' links follow the online ones."""
+        """Averages and links replaced since the last call, and how far the targets' links follow the online ones."""
         out = self._averages.take()
         out["links_replaced"] = float(self._links_replaced)
         self._links_replaced = 0

@@ -22,11 +22,10 @@ class ActionBox:
         self.low = np.array(low, dtype=np.float32)
         self.high = np.array(high, dtype=np.float32)
         if self.low.ndim != 1 or self.low.shape != self.high.shape or self.low.size == 0:
-            raise ValueError(f"an action box has one low and one high per dimension, not {low} and {high}")
+            raise ValueError(f"an action box has one low and one high per dimension, not {self.low} and {self.high}")
         if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
             raise ValueError(
-                f"the action box is unbounded (low {self.low}, high {self.high}): a squashed policy needs finite bounds; "
-                "wrap the environment with gymnasium.wrappers.RescaleAction or clip its space"
+                f"the action box is unbounded (low {self.low}, high {self.high}): a squashed policy needs finite bounds"
             )
         if not (self.low < self.high).all():
             raise ValueError(f"every low of the action box must be below its high: low {self.low}, high {self.high}")

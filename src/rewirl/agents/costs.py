@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rewirl.agents.options import SACOptions, TD3Options, WiringOptions
 
@@ -52,7 +53,7 @@ class Costs:
         return updates * self.batch * 3 * 2 * (2 * self.critic + self.actor / self.delay)
 
     def full_flops(self, updates: int, actions: int) -> float:
-        """Everything: also the targets' forwards, the critics' pass inside the actor's loss, and every action chosen."""
+        """Everything: also the targets' forwards, the critics inside the actor's loss, and every action chosen."""
         targets = self.actor + 2 * self.critic  # the next action and its two values
         through_critics = (2 * self.critic if self.sac else self.critic) * 3  # forward and the way back to the action
         per_update = targets + 3 * 2 * self.critic + (3 * self.actor + through_critics) / self.delay
@@ -76,4 +77,4 @@ def costs(n_obs: int, n_act: int, options: TD3Options | SACOptions, wiring: Wiri
 
 
 def _dense(sizes: Sequence[int]) -> int:
-    return sum(n_in * n_out for n_in, n_out in zip(sizes, sizes[1:], strict=False))
+    return sum(n_in * n_out for n_in, n_out in pairwise(sizes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any, Literal
 
 from rewirl.nn import Adam
@@ -27,7 +28,7 @@ class WiringOptions:
     def counts(self, sizes: Sequence[int]) -> list[int]:
         """Links per layer of a network with these widths."""
         if not self.rule.sparse:
-            return [n_in * n_out for n_in, n_out in zip(sizes, sizes[1:], strict=False)]
+            return [n_in * n_out for n_in, n_out in pairwise(sizes)]
         return link_counts(sizes, lambdas=self.lambdas, sparsity=self.sparsity, block=self.block)
 
 

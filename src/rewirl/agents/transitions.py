@@ -15,14 +15,14 @@ class Transitions:
 
         obs | action | reward | terminated | next_obs | next_action
 
-    So [s, a] and [s', ã] are each one run of rows: a critic's input. All but ã, which an update makes, are the columns of a
-    replay record in the same order. Actions are in units of the policy, -1 to 1.
+    So [s, a] and [s', ã] are each one run of rows: a critic's input. All but ã, which an update makes, are the columns
+    of a replay record in the same order. Actions are in units of the policy, -1 to 1.
 
     >>> records = np.arange(20, dtype=np.float32).reshape(2, 10)
     >>> t = Transitions(n_obs=3, n_act=2, size=1)
     >>> t.fill(records, np.array([1]))
-    >>> t.state_action.array[:, 0], t.reward, t.next_obs.array[:, 0]
-    (array([10., 11., 12., 13., 14.], dtype=float32), array([15.], dtype=float32), array([17., 18., 19.], dtype=float32))
+    >>> t.state_action.array[:, 0].tolist(), t.reward.tolist(), t.next_obs.array[:, 0].tolist()
+    ([10.0, 11.0, 12.0, 13.0, 14.0], [15.0], [17.0, 18.0, 19.0])
     """
 
     def __init__(self, n_obs: int, n_act: int, size: int) -> None:

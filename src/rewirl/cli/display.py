@@ -27,7 +27,7 @@ def display(console: Console) -> Observer:
 
 
 class Pace:
-    """Steps per second and time to go, from the last seconds; random steps are quick and tell nothing about the rest."""
+    """Steps per second and time to go, by the last seconds; random steps are quick and tell nothing about the rest."""
 
     def __init__(self, window: float = 20.0) -> None:
         self._window = window
@@ -65,17 +65,18 @@ class PlainDisplay(Observer):
         self._pace = Pace()
 
     def on_start(self, run: Run) -> None:
-        self._line(f"{title(run)}: {run.config.steps:,} steps from step {run.step:,}, {links(run)}")
+        self._line(f"{title(run)}: {run.config.steps:,} steps from step {run.step:,}, links {links(run)}")
 
     def on_progress(self, run: Run) -> None:
         self._pace.see(run.step, run.config.random_steps)
 
     def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
         self._pace.see(run.step, run.config.random_steps)
-        best = f"{run.best.return_mean:,.1f}" if run.best else "–"
+        best = max(seen.return_mean for seen in run.evaluations)
         self._line(
-            f"step {row.step:,}/{run.config.steps:,}  return {row.return_mean:,.1f} ± {row.return_std:,.1f}  best {best}  "
-            f"{row.steps_per_second:,.0f} steps/s  links {row.links:,}  ETA {self._pace.to_go(run.config.steps - run.step)}"
+            f"step {row.step:,}/{run.config.steps:,}  return {_return(row)}  best {best:,.1f}  "
+            f"{row.steps_per_second:,.0f} steps/s  links {row.links:,}  "
+            f"ETA {self._pace.to_go(run.config.steps - run.step)}"
         )
 
     def on_notice(self, run: Run, text: str) -> None:
@@ -130,7 +131,7 @@ class LiveDisplay(Observer):
         bar.add_row(
             ProgressBar(config.steps, run.step, complete_style="cyan", finished_style="green"),
             f"{run.step:,} / {config.steps:,}",
-            Text(f"{run.step / config.steps:.0%}", style="bold"),
+            Text(f"{run.step / config.steps:.1%}", style="bold"),
             Text(f"ETA {self._pace.to_go(config.steps - run.step)}", style="cyan"),
         )
         facts = Table.grid(padding=(0, 3))
@@ -152,7 +153,8 @@ class LiveDisplay(Observer):
         return f"trying random actions, {left:,} more" if left > 0 else "learning"
 
     def _width(self) -> int:
-        return min(self._console.width, 100)
+        # Room for the ^C that a terminal echoes: were it to wrap, the panel would be drawn a line too low.
+        return min(self._console.width - 4, 100)
 
 
 def title(run: Run) -> str:

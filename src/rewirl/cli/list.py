@@ -32,6 +32,8 @@ def run(args: argparse.Namespace) -> None:
     for info in found:
         rows.add_row(*_cells(info))
     show(rows)
+    if any(info.resumable for info in found):
+        show("To go on with a run that stopped or failed:  rewirl train --resume RUN")
 
 
 def _cells(info: RunInfo) -> list[str]:
@@ -42,4 +44,4 @@ def _cells(info: RunInfo) -> list[str]:
     config = info.config
     share = f"{min(info.step / config.steps, 1):.0%}"
     about = [str(info.folder), config.method, config.task, str(config.seed), state]
-    return [*about, f"{info.step:,}", share, *returns, info.message]
+    return [*about, f"{info.step:,}", share, *returns, info.message if info.state == "failed" else ""]

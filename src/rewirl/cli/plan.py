@@ -37,7 +37,7 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
     held = [part.bytes() for part in agent.networks.values()] + [part.bytes() for part in agent.targets.values()]
     memory = sum(sum(part.values()) for part in held)
     replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, box.size) * BYTES
-    # Episodes of an evaluation have as many steps as the task gives them: they are left out here and counted in the run.
+    # How long evaluations will be is not known yet: their actions are left out here, and counted in the run.
     full, full_dense = (c.full_flops(updates, updates) for c in (cost, dense))
     # The paper counts an update for every step.
     paper, paper_dense = (c.paper_flops(config.steps) for c in (cost, dense))

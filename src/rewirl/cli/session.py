@@ -26,7 +26,8 @@ class LogTo(Observer):
 
     def on_start(self, run: Run) -> None:
         if self._names and run.folder is not None:
-            self._loggers = [LOGGERS[name](run.folder, run.config, run.step) for name in self._names]
+            first = run.evaluations[-1].step + 1 if run.evaluations else 0
+            self._loggers = [LOGGERS[name](run.folder, run.config, first) for name in self._names]
 
     def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
         numbers = {
@@ -82,12 +83,14 @@ def summary(run: Run) -> list[str]:
     rows, costs = run.evaluations, run.costs
     lines = [""]
     if rows and run.best is not None:
+        curve = sparkline([row.return_mean for row in rows])
         lines += [
-            f"Return   {rows[0].return_mean:,.1f} → {rows[-1].return_mean:,.1f}   {sparkline([r.return_mean for r in rows])}"
-            f"   best {run.best.return_mean:,.1f} at step {run.best.step:,}",
+            f"Return   {rows[0].return_mean:,.1f} → {rows[-1].return_mean:,.1f}   {curve}   "
+            f"best {run.best.return_mean:,.1f} at step {run.best.step:,}",
         ]
+    share = f"{costs.links / costs.dense_links:.1%}"
     lines += [
-        f"Links    {costs.links:,}, which is {costs.links / costs.dense_links:.1%} of the {costs.dense_links:,} of dense networks",
+        f"Links    {costs.links:,}, which is {share} of the {costs.dense_links:,} of dense networks",
         f"Time     {duration(run.seconds)} for {run.step:,} steps, {run.step / max(run.seconds, 1e-9):,.0f} steps/s",
     ]
     if run.folder is not None:
@@ -95,7 +98,7 @@ def summary(run: Run) -> list[str]:
         lines += [
             f"Results  {run.folder}/ (evaluations.csv, policy.safetensors, best_policy.safetensors)",
             f"Next     rewirl evaluate {where}",
-            f"         rewirl export {where} --to c --out policy.h",
+            f"         rewirl export {where} --to c --out device/",
         ]
     return lines
 

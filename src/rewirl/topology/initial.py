@@ -98,9 +98,7 @@ def _shapes(sizes: Sequence[int]) -> list[tuple[int, int]]:
 def _blocks_by_lambda(sparse: list[tuple[int, int]], lambdas: Sequence[float], block: int) -> list[int]:
     given = listed("lambdas", lambdas, "(7, 64)")
     if len(given) != len(sparse):
-        raise ValueError(
-            f"{len(given)} lambdas for {len(sparse)} sparse layers: give one for each layer but the last"
-        )
+        raise ValueError(f"{len(given)} lambdas for {len(sparse)} sparse layers: give one for each layer but the last")
     blocks = []
     for layer, ((n_in, n_out), value) in enumerate(zip(sparse, given, strict=True), start=1):
         lam = finite_number(f"λ of layer {layer}", value)

@@ -131,9 +131,7 @@ class Links:
         return indptr, np.repeat(inputs.astype(np.int32), self.block)[order]
 
     @classmethod
-    def from_csr(
-        cls, n_in: int, n_out: int, indptr: NDArray[Any], columns: NDArray[Any], block: int = 1
-    ) -> Links:
+    def from_csr(cls, n_in: int, n_out: int, indptr: NDArray[Any], columns: NDArray[Any], block: int = 1) -> Links:
         """The wiring that `csr` wrote, everything checked: what comes from a file is not to be trusted.
 
         >>> Links.from_csr(3, 2, np.array([0, 2, 3]), np.array([0, 2, 1])).places

@@ -120,9 +120,7 @@ class DropAndGrow(Rule):
         """Which `count` of `links.places` go, as indices into them; `weights` is (blocks, block)."""
         return _smallest(_block_sums(np.abs(weights), axis=1), count)
 
-    def choose_growth(
-        self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None
-    ) -> Indices:
+    def choose_growth(self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None) -> Indices:
         """Which `count` free places get a link."""
         ranks = rng.choice(links.n_free, count, replace=False, shuffle=False)  # L6
         return links.nth_free(np.sort(ranks))
@@ -175,9 +173,7 @@ class RigL(DropAndGrow):
     name: ClassVar[str] = "rigl"
     wants_gradients: ClassVar[bool] = True
 
-    def choose_growth(
-        self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None
-    ) -> Indices:
+    def choose_growth(self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None) -> Indices:
         if gradients is None:
             raise ValueError(f"rule {self.name!r} grows by gradients: give the dense gradient of the layer")
         gradients = float_array("gradients", gradients, (links.n_out, links.n_in))

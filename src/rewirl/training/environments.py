@@ -122,18 +122,17 @@ class Environment:
             raise Misbehaved(f"{self.task} gave observation[{index}] = {own[index]}, which is no finite float32")
         return own
 
-    def generator_state(self) -> dict[str, Any] | None:
-        """Of the generator that the next episode will be drawn from; None if it has none that we know."""
-        generator = self.env.unwrapped.np_random
-        if not isinstance(generator, np.random.Generator):
-            return None
-        state = dict(generator.bit_generator.state)
-        return state if state.get("bit_generator") == "PCG64" else None
+    @property
+    def generator(self) -> np.random.Generator:
+        """What the next episode will be drawn from. Its state is set in place: the environment may have shared it."""
+        return self.env.unwrapped.np_random
 
-    def set_generator_state(self, state: dict[str, Any] | None) -> None:
-        """In place: the environment may have given its generator to others."""
-        if state is not None:
-            self.env.unwrapped.np_random.bit_generator.state = state
+    def generator_state(self) -> dict[str, Any] | None:
+        """None if it has no generator that we know."""
+        if not isinstance(self.generator, np.random.Generator):
+            return None
+        state = dict(self.generator.bit_generator.state)
+        return state if state.get("bit_generator") == "PCG64" else None
 
 
 def _flat_observations(env: Env, task: str) -> int:
@@ -192,7 +191,7 @@ def _rollout(
                     between = env.generator_state()
                 else:
                     env.reset(seed)
-                    env.set_generator_state(state)
+                    env.generator.bit_generator.state = state
                 obs = env.reset()
             rng = np.random.default_rng(episode)
             seen.append(obs.tobytes())

@@ -56,11 +56,12 @@ def evaluate(act: Callable[[Floats], Floats], env: Environment, episodes: int, s
     for episode in range(episodes):
         obs = env.reset(seed if episode == 0 else None)
         total, length, ended = 0.0, 0, False
-        while not ended:
-            obs, reward, terminated, truncated = step(act(obs))
-            total += reward
-            length += 1
-            ended = terminated or truncated
+        with np.errstate(over="ignore"):
+            while not ended:
+                obs, reward, terminated, truncated = step(act(obs))
+                total += reward
+                length += 1
+                ended = terminated or truncated
         returns.append(total)
         lengths.append(length)
     return Evaluation(tuple(returns), tuple(lengths))

@@ -45,7 +45,7 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """A run of the project `rewirl` (or that of the variable WANDB_PROJECT); WANDB_MODE=offline keeps it on this machine."""
+    """A run of the project `rewirl`, or that of the variable WANDB_PROJECT; WANDB_MODE=offline keeps it here."""
 
     needs: ClassVar[str] = "wandb"
 

@@ -12,6 +12,7 @@ from rewirl.agents import SACAgent, TD3Agent, Transitions
 from rewirl.training.environments import Environment, Floats
 from rewirl.training.replay import Replay
 from rewirl.training.rows import Episode
+from rewirl.training.saved import set_generator
 
 
 class Loop:
@@ -46,6 +47,10 @@ class Loop:
 
     def advance(self, until: int) -> Episode | None:
         """Steps until an episode ends, which is then returned, or until step `until`."""
+        with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite, and is found as that
+            return self._advance(until)
+
+    def _advance(self, until: int) -> Episode | None:
         step_env, replay, agent, batch = self.env.step, self.replay, self.agent, self._batch
         integers, size, records = self.rng.integers, batch.size, replay.records
         while self.step < until:
@@ -107,10 +112,13 @@ class Loop:
         actions = self._checked("actions", arrays["actions"], self.episode_length)
         if self.episodes:
             self.env.reset(self.env_seed)
-            self.env.set_generator_state(self.before_episode)
+            if self.before_episode is not None:
+                set_generator(self.env.generator, self.before_episode)
         if "obs" not in arrays:
             return True
         known = arrays["obs"]
+        if known.dtype != np.float32 or known.shape != (self.env.n_obs,):
+            raise ValueError(f"obs must be {self.env.n_obs} float32 numbers, not {known.dtype} of shape {known.shape}")
         obs, ended = self._begin_episode(), False
         for action in actions:
             if ended:

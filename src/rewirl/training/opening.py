@@ -102,7 +102,7 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
             files = checkpoint.read(path)
             config = _config(place, files["config.toml"].decode("utf-8"), given, notices)
             run = _load(path, files, config, store, env, observers)
-        except (Damaged, ValueError, KeyError, TypeError, IndexError) as error:
+        except (Damaged, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
             what = str(error) if isinstance(error, Damaged) else f"{path}: {error}"
             notices.append(f"{what}; the checkpoint before it is used")
             continue
@@ -154,6 +154,8 @@ def _load(
     place = store.place
     run = Run(config, Source(config.task, config.task if env is None else env), store, observers)
     try:
+        if not checkpoint.step_of(path) == saved.step == saved.replay_count:
+            raise Damaged(f"{path / 'run.json'} is of step {saved.step} with {saved.replay_count} transitions")
         if run.shape != (saved.n_obs, saved.n_act):
             raise Refused(
                 f"{config.task} now has {run.shape.n_obs} observations and {run.shape.n_act} actions, and had "
@@ -207,7 +209,7 @@ def _restore(run: Run, saved: Saved, arrays: Arrays) -> None:
     record.pending = deque()
     for number, row in enumerate(saved.pending):
         snapshot = Snapshot.with_state(agent, row["values"]["step"], part(arrays, f"pending.{number}."))
-        snapshot.network()
+        snapshot.network()  # ValueError if it is none
         record.pending.append(Pending(row["values"], row["acted"], snapshot))
     try:
         if not loop.restore_episode(part(arrays, "episode.")):

@@ -117,6 +117,8 @@ class ReplayFile(Replay):
         size, right = path.stat().st_size if path.is_file() else 0, slots * shape.width * 4
         if size < right:
             raise ValueError(f"{path} has {size} bytes and should have {right}")
+        if slots < 1 or slots % SEGMENT:
+            raise ValueError(f"{path} cannot have {slots} slots: they are a multiple of {SEGMENT}")
         replay = cls(path, capacity, slots, shape)
         replay.count = replay._hashed = count
         replay._hashes = dict(hashes)

@@ -141,7 +141,10 @@ def parse(kind: type[Row], content: bytes) -> list[Row]:
     >>> parse(Episode, b"step,return,length\\n200,-1.5,200\\n")
     [Episode(step=200, return_=-1.5, length=200)]
     """
-    lines = list(csv.reader(io.StringIO(content.decode("utf-8"))))
+    try:
+        lines = list(csv.reader(io.StringIO(content.decode("utf-8"))))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
     names = [f.name.rstrip("_") for f in fields(kind)]
     if not lines or lines[0] != names:
         raise ValueError(f"the columns must be {', '.join(names)}")

@@ -215,7 +215,7 @@ class Run:
             if every and loop.step % every == 0:
                 self._evaluate()
             self._collect(wait=False)
-            if self.store and (signals.save or self._checkpoint_due(episode is not None)):
+            if self.store and loop.step < until and (signals.save or self._checkpoint_due(episode is not None)):
                 signals.save = False
                 self.checkpoint()
             self._tick()

@@ -1,0 +1,73 @@
+"""The paper's numbers come out of the program itself."""
+
+import numpy as np
+import pytest
+
+from rewirl.agents import METHODS, ActionBox, SACOptions, TD3Agent, TD3Options, WiringOptions, costs, method
+from rewirl.topology import SET
+
+DENSE = costs(17, 6, TD3Options(), WiringOptions())
+PAPER = costs(17, 6, TD3Options(), WiringOptions(rule=SET(), lambdas=(7, 64)))
+
+
+def test_links_of_halfcheetah() -> None:
+    assert DENSE.links == 214_784
+    assert PAPER.links == 106_169
+    assert PAPER.sparsity == pytest.approx(0.506, abs=5e-4)
+
+
+def test_the_papers_flops() -> None:
+    assert DENSE.paper_flops(10**6) == pytest.approx(1.0744e14, rel=5e-5)
+    assert PAPER.paper_flops(10**6) / DENSE.paper_flops(10**6) == pytest.approx(0.4918, abs=5e-5)
+
+
+def test_full_flops_by_hand() -> None:
+    # one TD3 update, per sample: targets φ + 2θ; critics 3·2θ; half of (actor 3φ, first critic there and back 3θ)
+    actor, critic = DENSE.actor, DENSE.critic
+    per_update = (actor + 2 * critic) + 6 * critic + (3 * actor + 3 * critic) / 2
+    assert DENSE.full_flops(1, 0) == 2 * 100 * per_update
+    assert DENSE.full_flops(0, 7) == 2 * 7 * actor
+
+
+def test_an_agent_has_the_links_that_were_promised() -> None:
+    wiring = WiringOptions(rule=SET(), lambdas=(7, 64))
+    agent = TD3Agent(17, ActionBox([-1.0] * 6, [1.0] * 6), TD3Options(), wiring, np.random.default_rng(0))
+    assert sum(net.count for net in agent.networks.values()) == PAPER.links
+    for net in agent.networks.values():
+        net.adapt(SET(eta=0.3), agent.rng)
+    assert sum(net.links(layer).count for net in agent.networks.values() for layer in range(net.layers)) == PAPER.links
+
+
+def test_methods_have_the_papers_numbers() -> None:
+    assert set(METHODS) == {p + a for p in ("", "static-", "ds-", "rigl-") for a in ("td3", "sac")}
+    assert method("ds-td3").lambdas("HalfCheetah-v5") == (7, 64)
+    assert method("ds-td3").lambdas("Humanoid-v4") == (61, 64)
+    assert method("ds-sac").lambdas("Hopper-v5") == (7, 20)
+    assert method("ds-sac").lambdas("Pendulum-v1") is None
+    assert (method("ds-td3").eta, method("ds-sac").eta) == (0.05, 0.1)
+    with pytest.raises(ValueError, match="did you mean ds-td3"):
+        method("ds-td4")
+
+
+def test_options_are_those_of_the_papers_appendix() -> None:
+    td3, sac = TD3Options(), SACOptions()
+    assert (td3.lr, td3.weight_decay, td3.batch, td3.policy_delay, td3.tau) == (1e-3, 2e-4, 100, 2, 0.005)
+    assert (sac.lr, sac.weight_decay, sac.batch, sac.alpha, sac.target_interval) == (3e-4, 0.0, 256, 0.2, 1)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"gamma": 1.5}, "gamma must be from 0 to 1"),
+        ({"lr": float("nan")}, "lr must be a finite number"),
+        ({"batch": 0}, "batch must be at least 1"),
+        ({"hidden": ()}, "hidden must have at least one width"),
+        ({"hidden": (0,)}, "hidden must be whole numbers"),
+        ({"beta1": 1.0}, "below 1"),
+        ({"weight_decay": -1.0}, "must not be negative"),
+        ({"policy_delay": 0}, "policy_delay must be at least 1"),
+    ],
+)
+def test_refused_options(how: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        TD3Options(**how)  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+"""Rows of evaluations in TensorBoard and Weights & Biases."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from rewirl.cli.session import LogTo
+from rewirl.errors import Refused
+from rewirl.training import RunConfig, resume, start
+from rewirl.training.loggers import LOGGERS, check_logger
+
+TINY = {"hidden": (8, 8), "random_steps": 50, "eval_every": 50, "eval_episodes": 1, "steps": 150, "replay_size": 1000}
+CONFIG = RunConfig.resolve(method="ds-td3", task="Pendulum-v1", **TINY)
+
+
+def test_tensorboard_reads_what_was_logged(tmp_path):
+    pytest.importorskip("tensorboardX")
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    with start(CONFIG, tmp_path / "run", observers=[LogTo(["tensorboard"])]) as run:
+        run.train(100)
+    with resume(tmp_path / "run", observers=[LogTo(["tensorboard"])]) as run:
+        run.train()
+        wanted = [(row.step, row.return_mean) for row in run.evaluations]
+    events = accumulator.EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    events.Reload()
+    found = [(event.step, event.value) for event in events.Scalars("return_mean")]
+    assert [step for step, _ in found] == [0, 50, 100, 150]
+    assert [value for _, value in found] == pytest.approx([value for _, value in wanted])
+    assert {"q", "links", "critic_loss", "paper_flops"} <= set(events.Tags()["scalars"])
+
+
+def test_wandb_takes_what_was_logged(tmp_path, monkeypatch):
+    class Settings:
+        def __init__(self, **given):
+            pass
+
+    class Wandb:
+        rows: list[tuple[int, float]] = []  # noqa: RUF012
+        calls: list[dict[str, object]] = []  # noqa: RUF012
+        Settings = None
+
+        def init(self, **given):
+            self.calls.append(given)
+            return self
+
+        def log(self, row, step):
+            self.rows.append((step, row["return_mean"]))
+
+        def finish(self):
+            self.calls.append({})
+
+    Wandb.Settings = Settings
+    monkeypatch.setitem(sys.modules, "wandb", Wandb())
+    with start(CONFIG, tmp_path / "run", observers=[LogTo(["wandb"])]) as run:
+        run.train()
+        assert Wandb.rows == [(row.step, row.return_mean) for row in run.evaluations]
+    opened, closed = Wandb.calls
+    assert opened["config"]["method"] == "ds-td3"
+    assert opened["project"] == "rewirl"
+    assert closed == {}
+
+
+@pytest.mark.parametrize("name", LOGGERS)
+def test_a_missing_library_is_named(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, LOGGERS[name].needs, None)
+    with pytest.raises(Refused, match=rf"--log {name} needs .* pip install 'rewirl\[{name}\]'"):
+        check_logger(name)
