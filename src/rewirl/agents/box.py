@@ -30,16 +30,17 @@ class ActionBox:
         if not (self.low < self.high).all():
             raise ValueError(f"every low of the action box must be below its high: low {self.low}, high {self.high}")
         self.size = len(self.low)
-        # In float64, then rounded once: the ends of the box are met exactly (and clipped should rounding overshoot).
-        self._center = (self.high.astype(np.float64) + self.low) / 2
-        self._half = (self.high.astype(np.float64) - self.low) / 2
+        self._low, self._high = self.low.astype(np.float64), self.high.astype(np.float64)
+        self._is_unit = bool((self.low == -1).all() and (self.high == 1).all())
 
     def to_env(self, action: Floats) -> Floats:
         """From units of the policy to units of the environment."""
-        mapped = (self._center + self._half * action).astype(np.float32)
-        return np.minimum(np.maximum(mapped, self.low), self.high)
+        if self._is_unit:  # most tasks: nothing to do, on every step
+            return action
+        # A weighted mean in float64: at -1 and 1 one weight is 0, so the ends are met exactly.
+        return (0.5 * (1.0 - action) * self._low + 0.5 * (1.0 + action) * self._high).astype(np.float32)
 
     def from_env(self, action: Floats) -> Floats:
         """From units of the environment to units of the policy."""
-        scaled = ((action - self._center) / self._half).astype(np.float32)
-        return np.minimum(np.maximum(scaled, np.float32(-1)), np.float32(1))
+        scaled = ((action - self._low) + (action - self._high)) / (self._high - self._low)
+        return np.minimum(np.maximum(scaled, -1.0), 1.0).astype(np.float32)

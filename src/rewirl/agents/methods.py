@@ -79,7 +79,7 @@ def method(name: str) -> Method:
     """The method of that name.
 
     >>> method("ds-td3").about
-    'TD3 with sparse networks that rewire themselves (SET: the paper's method)'
+    "TD3 with sparse networks that rewire themselves (SET: the paper's method)"
     """
     if name not in METHODS:
         raise ValueError(f"there is no method {name!r}{nearest(name, METHODS)}; methods are {', '.join(METHODS)}")

@@ -45,6 +45,14 @@ class RunFolder:
     def set_status(self, state: str, step: int, message: str = "") -> None:
         write_over(self.status, to_json({"state": state, "step": step, "message": message}))
 
+    def read_status(self) -> dict[str, Any]:
+        """What `set_status` wrote last; empty if that is gone."""
+        try:
+            found = from_json(self.status.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
     def clean(self) -> None:
         """Removes what a kill left of files that were being written."""
         for leftover in self.path.glob(".*"):
@@ -93,7 +101,7 @@ def inspect_run(folder: Path) -> RunInfo:
         config = RunConfig.from_toml(place.config.read_text("utf-8"))
     except (ValueError, OSError):
         config = None
-    status = _status(place)
+    status = place.read_status()
     rows = _rows(place)
     state, message = str(status.get("state", "stopped")), str(status.get("message", ""))
     holder = holder_of(folder)
@@ -119,14 +127,6 @@ def list_runs(runs: Path) -> list[RunInfo]:
     found = sorted({*runs.glob("*/config.toml"), *runs.glob("*/*/config.toml")})
     configs = [path for path in found if path.parent.parent.name != "checkpoint"]  # which has a copy of it
     return [inspect_run(config.parent) for config in configs]
-
-
-def _status(place: RunFolder) -> dict[str, Any]:
-    try:
-        found = from_json(place.status.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _rows(place: RunFolder) -> list[EvaluationRow]:

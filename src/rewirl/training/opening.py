@@ -184,7 +184,7 @@ def _replay(run: Run, saved: Saved, store: Store) -> Replay:
     config, path = run.config, store.place.replay
     if saved.step >= config.steps and not path.exists():
         return Replay.in_memory(1, run.shape)  # done: nothing will be added or asked for
-    if not path.exists() and inspect_run(store.place.path).state == "done":
+    if not path.exists() and store.place.read_status().get("state") == "done":
         raise Refused(
             f"the run in {store.place.path} is done and its replay was deleted: to go on later, train with keep_replay"
         )
