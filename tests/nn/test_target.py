@@ -307,11 +307,9 @@ def test_a_network_outlives_its_targets():
         targets = [Target(net), Target(net)]
         net.rewire(0, rewired(net.links(0), rng))
         del targets[0]
-        gc.collect()
         net.rewire(0, rewired(net.links(0), rng))
         check_update(targets[0], 0.5)
         del targets
-        gc.collect()
         net.rewire(0, rewired(net.links(0), rng))
 
 

@@ -223,7 +223,8 @@ class Run:
             self._stopped(signals.stop)
         self._collect(wait=True)
         if self.store:
-            self.checkpoint()
+            if self.store.last_step != self.step:
+                self.checkpoint()
             if self.done:
                 self.store.finish(self)
 
