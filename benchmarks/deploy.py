@@ -1,6 +1,7 @@
 """Size of a deployed policy and time of one action, in all forms and against other libraries.
 
-    python benchmarks/deploy.py --peers-python /opt/peers/bin/python --core 1
+    python benchmarks/deploy.py
+    python benchmarks/deploy.py --peers-python /opt/peers/bin/python --json deploy.json
 
 HalfCheetah's sizes (17 → 256 → 256 → 6), deterministic actions, one observation at a time, one thread. Rounds of all
 contenders are interleaved, because on a shared machine only ratios within one run count. Weights are random: neither
@@ -17,7 +18,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -27,12 +30,14 @@ from peers import ONE_THREAD, Peer
 
 os.environ.update(ONE_THREAD)  # before NumPy reads them
 
-import numpy as np  # noqa: E402
-from numpy.typing import NDArray  # noqa: E402
+import numpy as np
+from numpy.typing import NDArray
 
-from rewirl.deploy import Policy, PolicyLayer, export_c, export_onnx  # noqa: E402
-from rewirl.nn import Network  # noqa: E402
-from rewirl.topology import SET, Dense, wire  # noqa: E402
+from rewirl import nn
+from rewirl.deploy import Policy, PolicyLayer, export_c, export_onnx
+from rewirl.nn import Network
+from rewirl.topology import SET, Dense, wire
+from update import machine
 
 SIZES = (17, 256, 256, 6)
 SPARSITIES = (0.0, 0.5, 0.9)
@@ -94,8 +99,8 @@ class Contender:
 
 def network_of(sparsity: float) -> Network:
     rng = np.random.default_rng(0)
-    rule, options = (SET(), {"sparsity": sparsity}) if sparsity else (Dense(), {})
-    return Network(wire(SIZES, rng, rule=rule, **options), rng)
+    links = wire(SIZES, rng, rule=SET(), sparsity=sparsity) if sparsity else wire(SIZES, rng, rule=Dense())
+    return Network(links, rng)
 
 
 def policy_of(network: Network) -> Policy:
@@ -163,35 +168,35 @@ def contenders(folder: Path) -> list[Contender]:
 
 
 def main() -> None:
-    """Measures, and prints a table or JSON."""
-    parser = argparse.ArgumentParser(description="Size and one-observation latency of deployed policies.")
-    parser.add_argument("--rounds", type=int, default=10, help="rounds of every contender")
-    parser.add_argument("--size", type=int, default=500, help="actions in each round")
-    parser.add_argument("--core", type=int, help="the one core to run on")
-    parser.add_argument("--peers-python", default=sys.executable, help="an interpreter that has the other libraries")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    options = parser.parse_args()
-    if options.core is not None:
-        os.sched_setaffinity(0, {options.core})
-    with tempfile.TemporaryDirectory() as folder:
+    """Measures everything, prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=10, help="rounds over all contenders")
+    parser.add_argument("--actions", type=int, default=500, help="actions of each contender per round")
+    parser.add_argument("--core", type=int, default=1, help="core that everything is pinned to")
+    parser.add_argument("--peers-python", default=sys.executable, help="interpreter that has the other libraries")
+    parser.add_argument("--json", type=Path, help="also write everything measured to this file")
+    args = parser.parse_args()
+    os.sched_setaffinity(0, {args.core})
+    print(f"{date.today()}, {machine()}, {nn.isa()} kernels, one thread, core {args.core}")
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as peers:
         everyone = contenders(Path(folder))
         for name in PEERS:
-            peer = Peer("act", name, "td3", options.peers_python, options.core)
+            peer = peers.enter_context(Peer("act", name, "td3", args.peers_python, args.core))
             if peer.absent:
                 print(f"{name} is left out: {peer.absent}", file=sys.stderr)
             else:
                 everyone.append(Contender(f"{name} {peer.version}", "0%", None, peer.round))
-        for _ in range(options.rounds):
+        for _ in range(args.rounds):
             for contender in everyone:
-                contender.seconds += contender.round(options.size)
+                contender.seconds += contender.round(args.actions)
     rows = [contender.row() for contender in everyone]
-    if options.json:
-        print(json.dumps(rows, indent=1))
-        return
     print("| form | sparsity | bytes | one action: median µs (low decile) |\n|---|---|---|---|")
     for row in rows:
         size = "–" if row["bytes"] is None else f"{row['bytes']:,}"
         print(f"| {row['form']} | {row['sparsity']} | {size} | {row['median_us']:.1f} ({row['low_decile_us']:.1f}) |")
+    if args.json:
+        report = {"date": str(date.today()), "machine": machine(), "isa": nn.isa(), "rows": rows}
+        args.json.write_text(json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

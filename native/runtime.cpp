@@ -23,7 +23,7 @@ namespace {
 
 std::vector<const Kernels*> available() {
   std::vector<const Kernels*> all{kernels_baseline()};
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(REWIRL_ONLY_BASELINE)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) all.push_back(kernels_avx2());
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&

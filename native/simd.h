@@ -8,17 +8,19 @@
 #include <immintrin.h>
 #endif
 
+#ifndef REWIRL_WIDTH  // tests set it, to try the widest vectors where the machine has none
 #if defined(__AVX512F__)
 #define REWIRL_WIDTH 16
-#define REWIRL_REGISTERS 32
 #elif defined(__AVX2__)
 #define REWIRL_WIDTH 8
-#define REWIRL_REGISTERS 16
-#elif defined(__aarch64__)
-#define REWIRL_WIDTH 4
-#define REWIRL_REGISTERS 32
 #else
 #define REWIRL_WIDTH 4
+#endif
+#endif
+
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define REWIRL_REGISTERS 32
+#else
 #define REWIRL_REGISTERS 16
 #endif
 
@@ -48,9 +50,9 @@ inline vec magnitude(vec v) { return keep(ivec{} + 0x7fffffff, v); }
 inline uint32_t lanes(ivec mask) {
 #if defined(__AVX512F__)
   return _mm512_movepi32_mask(reinterpret_cast<__m512i>(mask));
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && REWIRL_WIDTH == 8
   return uint32_t(_mm256_movemask_ps(reinterpret_cast<__m256>(mask)));
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && REWIRL_WIDTH == 4
   return uint32_t(_mm_movemask_ps(reinterpret_cast<__m128>(mask)));
 #else
   uint32_t out = 0;

@@ -144,6 +144,7 @@ def test_a_folder_of_so_many_steps_can_go_further(tmp_path):
         (lambda: TD3("Pendulum-v1", seed=-1), "seed must be from 0 to 4294967295"),
         (lambda: TD3("Pendulum-v1", wiring="set"), "wiring must be a rule such as SET"),
         (lambda: TD3("Pendulum-v1", wiring=SET(), eta=0.5), "eta is given twice"),
+        (lambda: TD3("Pendulum-v1", wiring=SET, sparsity=0.999, hidden=(8, 8)).learn(5), "largest sparsity possible"),
         (lambda: TD3("Pendulun-v1").learn(5), "did you mean Pendulum-v1?"),
         (lambda: TD3("CartPole-v1").learn(5), "Box"),
         (lambda: TD3("Pendulum-v1").learn(0), "steps must be at least 1"),

@@ -184,7 +184,10 @@ class Learner:
             if self._folder is not None and (self._folder / "config.toml").exists():
                 self._run = resume(self._folder, config=self.config, env=self._env, observers=[self._watch])
             else:
-                self._run = start(self.config, self._folder, env=self._env, observers=[self._watch])
+                try:
+                    self._run = start(self.config, self._folder, env=self._env, observers=[self._watch])
+                except ValueError as error:  # a wiring that the options allow, and the sizes of the task do not
+                    raise Refused(str(error)) from None
         return self._run
 
 

@@ -105,7 +105,7 @@ def test_verify_finds_a_flipped_bit(trained, tmp_path):
     assert "policy.safetensors" in refused.stderr
 
 
-def test_stopped_and_resumed_ends_as_if_never_stopped(trained, tmp_path):
+def test_stopped_with_its_own_code_and_resumed(trained, tmp_path):
     where, _ = trained
     command = [sys.executable, "-m", "rewirl", "train", "ds-td3", "Pendulum-v1", "--seed", "3", *TINY, "--steps"]
     process = subprocess.Popen(

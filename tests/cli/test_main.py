@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 
@@ -75,12 +76,15 @@ def test_train_has_a_flag_for_every_number(capsys):
         ("train ds-td3 Pendulum-v1 --sparsity nan", "sparsity must be a finite number"),
         ("train ds-td3 Pendulum-v1 --sparsity 1", "sparsity must be from 0 (dense) to below 1"),
         ("train ds-td3 Pendulum-v1 --sparsity -0.1", "sparsity must be from 0 (dense) to below 1"),
+        ("train ds-td3 Pendulum-v1 --sparsity 0.999 --hidden 8 8", "the largest sparsity possible is 0.89"),
+        ("train ds-td3 Pendulum-v1 --sparsity 0.999 --hidden 8 8 --dry-run", "the largest sparsity possible is 0.89"),
         ("train ds-td3 Pendulum-v1 --sparsity 0.5 --lambdas 1 1", "either sparsity or lambdas"),
         ("train ds-td3 Pendulum-v1 --alpha 1", "alpha is an option of SAC"),
         ("train ds-td3 Pendulum-v1 --name ../x", "../x"),
         ("train ds-td3 Pendulum-v1 --name a/b", "a/b"),
         ("train ds-td3 Pendulum-v1 --run-dir ../x", "must not go up with '..'"),
         ("train ds-td3 ../../etc", "no task"),
+        ("train ds-td3 CartPole-v1", "supported are"),
         ("train ds-td3 Pendulum-v1 --config none.toml", "cannot read the config none.toml: No such file"),
         ("train ds-td3 Pendulum-v1 --log tensorbord", "invalid choice: 'tensorbord'"),
         ("train --resume nowhere", "nowhere"),
@@ -144,6 +148,13 @@ def test_dry_run_counts_as_the_paper_does(capsys, tmp_path):
 def test_dry_run_says_when_nothing_would_be_learned(capsys):
     run("train ds-td3 Pendulum-v1 --steps 100 --dry-run")
     assert "nothing is learned: lower --random-steps" in capsys.readouterr().out
+
+
+def test_output_that_cannot_show_greek():
+    command = [sys.executable, "-m", "rewirl", "tasks"]
+    shown = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert shown.returncode == 0
+    assert b"HalfCheetah-v5" in shown.stdout
 
 
 def test_methods_and_tasks(capsys):

@@ -102,12 +102,12 @@ class Dense:
     @classmethod
     def of(cls, net):
         layers = range(net.layers)
-        return cls([matrix(net.links(l), net.weights(l)) for l in layers], [net.biases(l) for l in layers])
+        return cls([matrix(net.links(i), net.weights(i)) for i in layers], [net.biases(i) for i in layers])
 
     @classmethod
     def of_target(cls, target):
         layers = range(target.online.layers)
-        return cls([target.dense(l) for l in layers], [target.biases(l) for l in layers])
+        return cls([target.dense(i) for i in layers], [target.biases(i) for i in layers])
 
     def absolute(self):
         return Dense([abs(w.detach().numpy()) for w in self.weights], [abs(b.detach().numpy()) for b in self.biases])
@@ -131,7 +131,7 @@ class Dense:
 
     @property
     def forward_roundings(self):
-        """How many roundings a term goes through on its way to the outputs: one product and n_in sums and a bias per layer."""
+        """Roundings that a term goes through on its way to the outputs: in each layer a product, n_in sums, a bias."""
         return sum(w.shape[1] + 2 for w in self.weights)
 
     def roundings(self, batch):
@@ -165,7 +165,7 @@ def assert_close(what, got, want, allowed):
 
 
 def check_outputs(dense, x, got):
-    """Outputs against a dense network. Neurons near zero may be on or off: ReLU is continuous, so that is within bounds."""
+    """Outputs against a dense network. Neurons near zero may be on or off: ReLU is continuous, so bounds hold."""
     x = torch.tensor(x, dtype=torch.float64)
     everything_on = [np.ones((len(b), 1)) for b in dense.biases]
     with torch.no_grad():
@@ -193,7 +193,8 @@ def check_pass(net, x, dy):
         exists = mask(net.links(layer))
         allowed = tolerance(size.weights[layer], back)
         assert_close(f"weight gradients of layer {layer}", weights, want.weights[layer] * exists, allowed)
-        assert_close(f"bias gradients of layer {layer}", biases, want.biases[layer], tolerance(size.biases[layer], back))
+        allowed = tolerance(size.biases[layer], back)
+        assert_close(f"bias gradients of layer {layer}", biases, want.biases[layer], allowed)
     return want, size
 
 

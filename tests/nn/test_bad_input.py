@@ -89,7 +89,9 @@ def test_the_core_trusts_no_places(places, sentence):
 def test_inputs_that_do_not_fit(net):
     for takes in (net.forward, Target(net).forward):
         refuses(ValueError, "the network takes 6 features, the batch has 5", takes, Batch(5, 2))
-        refuses(TypeError, "forward takes a Batch, not a float32 array of shape (6, 2)", takes, np.zeros((6, 2), FLOATS))
+        refuses(
+            TypeError, "forward takes a Batch, not a float32 array of shape (6, 2)", takes, np.zeros((6, 2), FLOATS)
+        )
         refuses(TypeError, "forward takes a Batch, not NoneType", takes, None)
 
 
@@ -167,7 +169,9 @@ def test_batches_that_cannot_be():
     with pytest.raises(MemoryError):
         Batch(2**30, 2**30)
     refuses(ValueError, "at least one feature and one sample, not 0 × 3", batch_of, np.zeros((0, 3), FLOATS))
-    refuses(TypeError, "a batch is a float32 array of shape (features, samples), not float64", batch_of, np.zeros((2, 3)))
+    refuses(
+        TypeError, "a batch is a float32 array of shape (features, samples), not float64", batch_of, np.zeros((2, 3))
+    )
     refuses(TypeError, "with 1 dimensions", batch_of, np.zeros(3, FLOATS))
 
 

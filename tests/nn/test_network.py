@@ -46,7 +46,7 @@ def test_forward_and_every_gradient(wiring, batch, seed):
 @pytest.mark.parametrize("pattern", range(1, 16))
 @pytest.mark.parametrize("rows", [4, 7])
 def test_every_pattern_of_rows_in_every_number(pattern, rows):
-    """Kernels work on four outputs at a time, each input having links to some of them: 15 loops, unrolled by 1 to 12."""
+    """Kernels work on four outputs at a time, each input linked to some of them: 15 loops, unrolled by 1 to 12."""
     rng = np.random.default_rng(pattern)
     for n_in in [*range(1, 16), 24, 41]:
         outputs = [o for o in range(rows) if pattern >> o % 4 & 1]
@@ -183,7 +183,8 @@ def test_nan_in_one_sample_stays_in_that_sample():
 
 
 def test_first_weights_are_uniform_within_one_over_root_of_the_dense_fan_in():
-    net = Network(wire((16, 200, 200, 4), np.random.default_rng(0), rule=Static(), sparsity=0.8), np.random.default_rng(1))
+    rng = np.random.default_rng(0)
+    net = Network(wire((16, 200, 200, 4), rng, rule=Static(), sparsity=0.8), rng)
     for layer, n_in in enumerate(net.sizes[:-1]):
         values = np.concatenate([net.weights(layer).ravel(), net.biases(layer)])
         limit = np.float32(1 / np.sqrt(n_in))

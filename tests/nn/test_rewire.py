@@ -39,7 +39,7 @@ def test_links_that_stay_keep_everything_and_new_ones_start_at_zero(wiring, seed
     net = trained(wiring, rng)
     layer = data.draw(st.integers(0, net.layers - 1))
     old, new = net.links(layer), rewired(net.links(layer), rng)
-    before = {name: [layer_of(net, getattr(net, name), l) for l in range(net.layers)] for name in FLAT}
+    before = {name: [layer_of(net, getattr(net, name), i) for i in range(net.layers)] for name in FLAT}
     counts, places = net.counts, addresses(net)
 
     net.rewire(layer, new)
@@ -49,10 +49,10 @@ def test_links_that_stay_keep_everything_and_new_ones_start_at_zero(wiring, seed
     assert addresses(net) == places
     stay = mask(old) & mask(new)
     for name in FLAT:
-        for l in range(net.layers):
-            weights, biases = layer_of(net, getattr(net, name), l)
-            wanted, wanted_biases = before[name][l]
-            np.testing.assert_array_equal(weights, wanted * stay if l == layer else wanted, f"{name} of layer {l}")
+        for i in range(net.layers):
+            weights, biases = layer_of(net, getattr(net, name), i)
+            wanted, wanted_biases = before[name][i]
+            np.testing.assert_array_equal(weights, wanted * stay if i == layer else wanted, f"{name} of layer {i}")
             np.testing.assert_array_equal(biases, wanted_biases)
     check_pass(net, normal(rng, net.sizes[0], 33), normal(rng, net.sizes[-1], 33))
 
@@ -98,19 +98,19 @@ def test_set_adapts_as_the_rule_says(block):
     net = trained(wiring, rng)
     rule = SET(eta=0.3)
     draws = np.random.default_rng(5)
-    changes = [rule.rewire(net.links(l), net.weights(l), draws) for l in range(2)]
-    before = {name: [layer_of(net, getattr(net, name), l)[0] for l in range(3)] for name in FLAT}
+    changes = [rule.rewire(net.links(i), net.weights(i), draws) for i in range(2)]
+    before = {name: [layer_of(net, getattr(net, name), i)[0] for i in range(3)] for name in FLAT}
 
     replaced = net.adapt(rule, np.random.default_rng(5))
 
     assert replaced == (6 + 8) * block
-    for l, change in enumerate(changes):
-        assert net.links(l) == change.links
+    for i, change in enumerate(changes):
+        assert net.links(i) == change.links
         grown = mask(Links(change.links.n_in, change.links.n_out, block, change.grown))
         for name in FLAT:
-            now = layer_of(net, getattr(net, name), l)[0]
+            now = layer_of(net, getattr(net, name), i)[0]
             assert not now[grown].any()
-            np.testing.assert_array_equal(now, before[name][l] * mask(change.links))
+            np.testing.assert_array_equal(now, before[name][i] * mask(change.links))
     assert net.links(2).n_free == 0
     assert net.counts == tuple(links.count for links in wiring)
 
@@ -124,16 +124,16 @@ def test_rigl_grows_where_the_dense_gradient_is_largest(block):
     net.forward(batch_of(x))
     net.backward(batch_of(dy))
     gradients = Oracle.of(net).run(x, dy).weights
-    old = [net.links(l) for l in range(3)]
+    old = [net.links(i) for i in range(3)]
 
     assert net.adapt(RigL(eta=0.3), rng) == (6 + 8) * block
 
-    for l in range(2):
-        links = net.links(l)
-        scores = abs(gradients[l]).reshape(-1, block, links.n_in).sum(axis=1).T.ravel()
-        grown = np.setdiff1d(links.places, old[l].places)
-        free = np.setdiff1d(np.arange(links.n_places), old[l].places)
-        assert len(grown) == [6, 8][l]
+    for i in range(2):
+        links = net.links(i)
+        scores = abs(gradients[i]).reshape(-1, block, links.n_in).sum(axis=1).T.ravel()
+        grown = np.setdiff1d(links.places, old[i].places)
+        free = np.setdiff1d(np.arange(links.n_places), old[i].places)
+        assert len(grown) == [6, 8][i]
         assert set(grown) == set(free[np.argsort(-scores[free])[: len(grown)]])
 
 

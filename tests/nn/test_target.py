@@ -39,7 +39,7 @@ def maintain_sparsity(weights, k, block):
 def check_update(target, tau):
     """One update against Algorithm 3, from the target as it is: any order of equal magnitudes is right here."""
     net, tau32 = target.online, np.float32(tau)
-    before = [(target.dense(l), target.biases(l).copy()) for l in range(net.layers)]
+    before = [(target.dense(i), target.biases(i).copy()) for i in range(net.layers)]
     target.update(tau)
     for layer, (old, old_bias) in enumerate(before):
         links, now = net.links(layer), target.dense(layer)
@@ -101,7 +101,7 @@ def test_hundreds_of_updates_with_rewirings_in_between(block, tau):
     rng = np.random.default_rng(block)
     net = Network([some_links(19, 32, block, 250 // block, rng), some_links(32, 12, block, 160 // block, rng)], rng)
     target = Target(net)
-    plain = [torch.tensor(online(net, l)) for l in range(2)]
+    plain = [torch.tensor(online(net, i)) for i in range(2)]
     for update in range(1, 401):
         if update % 20 == 0:
             net.adapt(SET(eta=0.1), rng)
@@ -139,7 +139,7 @@ def test_hard_updates_copy_and_tau_0_leaves_all_as_it_is():
     net = Network([some_links(9, 12, 1, 40, rng), Links.dense(12, 3)], rng)
     target = Target(net)
     for _ in range(5):
-        before = [target.dense(l) for l in range(2)]
+        before = [target.dense(i) for i in range(2)]
         shuffle_parameters(net, rng)
         net.rewire(0, rewired(net.links(0), rng))
         target.update(0)

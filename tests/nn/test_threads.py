@@ -103,7 +103,7 @@ def test_two_networks_in_two_python_threads():
 
 
 def test_one_network_in_two_python_threads():
-    """They take turns; acting while the network is being trained gives outputs of some moment, never of half an update."""
+    """They take turns: acting while the network is trained gives outputs of some moment, never of half an update."""
     rng = np.random.default_rng(0)
     net = Network(wire((17, 256, 256, 6), rng, rule=SET(), sparsity=0.5), rng)
     x = normal(rng, 17)

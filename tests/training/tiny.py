@@ -97,13 +97,14 @@ def content(folder: Path) -> dict[str, Any]:
 
 def main(folder: str, *settings: str) -> int:
     given = dict(setting.split("=", 1) for setting in settings)
-    Walk.slow = float(given.pop("slow", 0))
+    slow = float(given.pop("slow", 0))
     chosen = config(**{name: json.loads(value) for name, value in given.items()})
     try:
         path = Path(folder)
         opened = resume(path, config=chosen) if (path / "config.toml").exists() else start(chosen, path)
         with opened as run:
             print("\n".join(["ready", *run.notices]), flush=True)
+            Walk.slow = slow
             run.train()
     except (Refused, Failed, Stopped) as error:
         print(error, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -38,6 +39,9 @@ class Command(Protocol):
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command that the words name; the exit code."""
     words = sys.argv[1:] if words is None else list(words)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a λ that the output cannot show is no reason to end
     try:
         _run(words)
         return 0

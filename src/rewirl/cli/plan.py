@@ -13,9 +13,23 @@ from rewirl.agents.costs import costs
 from rewirl.agents.methods import method
 from rewirl.agents.transitions import Transitions
 from rewirl.cli.tables import size, table
+from rewirl.errors import Refused
 from rewirl.training.config import RunConfig
+from rewirl.training.environments import Environment, make_by_name
 
 BYTES = np.dtype(np.float32).itemsize
+
+
+def sizes(config: RunConfig) -> tuple[int, ActionBox]:
+    """Observations and action box of the task; refused when its networks cannot be wired as the config says."""
+    made = make_by_name(config.task)
+    env = Environment(made, config.task)
+    made.close()
+    try:
+        costs(env.n_obs, env.box.size, config.options, config.wiring())
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    return env.n_obs, env.box
 
 
 def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from rewirl.cli.display import display
-from rewirl.cli.plan import remarks
+from rewirl.cli.plan import remarks, sizes
 from rewirl.cli.tables import duration, sparkline
 from rewirl.errors import Refused
 from rewirl.training import EvaluationRow, Observer, Run, inspect_run, resume, start
@@ -47,6 +47,7 @@ def train(config: RunConfig, folder: Path, console: Console, logs: Sequence[str]
         check_logger(name)
     observers = [display(console), LogTo(logs)]
     if not (folder / "config.toml").exists():
+        sizes(config)
         run = start(config, folder, observers=observers)
         for line in (f"Results go to {folder}", *remarks(config)):
             say(console, line)

@@ -16,13 +16,12 @@ from rich.console import Console
 from rewirl.agents.methods import METHODS
 from rewirl.agents.options import Options, SACOptions, TD3Options
 from rewirl.cli.parser import Parser, add_fields
-from rewirl.cli.plan import plan
+from rewirl.cli.plan import plan, sizes
 from rewirl.cli.session import train
 from rewirl.cli.tables import show
 from rewirl.errors import Refused
 from rewirl.training import inspect_run, run_folder
 from rewirl.training.config import RunConfig, default_of, hints, overlay, parse_toml
-from rewirl.training.environments import Environment, make_by_name
 from rewirl.training.loggers import LOGGERS
 
 EXAMPLES = (
@@ -74,8 +73,7 @@ def run(args: argparse.Namespace) -> None:
         config = resolved(args, flags)
         folder = folder_of(args, config)
     if args.dry_run:
-        env = Environment(make_by_name(config.task), config.task)
-        show(plan(config, env.n_obs, env.box))
+        show(plan(config, *sizes(config)))
         return
     train(config, folder, Console(highlight=False), logs=args.log)
 

@@ -38,10 +38,15 @@ def new_record(model: BaseAlgorithm, asked: Asked) -> dict[str, Any]:
     return record
 
 
+def asked_in(record: dict[str, Any]) -> Asked:
+    """What was asked for when the agent became sparse."""
+    sparsity, lambdas, block = (record["asked"][name] for name in Asked._fields)
+    return Asked(sparsity, None if lambdas is None else tuple(lambdas), block)
+
+
 def check(record: dict[str, Any], asked: Asked, networks: list[AgentNetwork]) -> None:
     """Refuses to go on with a wiring that is not what is asked for."""
-    sparsity, lambdas, block = (record["asked"][name] for name in Asked._fields)
-    before = Asked(sparsity, None if lambdas is None else tuple(lambdas), block)
+    before = asked_in(record)
     if before != asked:
         raise ValueError(f"this agent was made sparse with {_words(before)}: ask for the same, and not {_words(asked)}")
     names = [network.name for network in networks]

@@ -38,7 +38,7 @@ def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
     consolation = f"the checkpoint {before} is whole" if before else "there was no checkpoint before it"
     with room_for("a checkpoint", needed, folder, consolation):
         try:
-            remove(aside)
+            shutil.rmtree(aside, ignore_errors=True)
             os.mkdir(aside)
             for name, content in files.items():
                 write_new(aside / name, content)
@@ -88,8 +88,8 @@ def step_of(path: Path) -> int:
 
 def clean(folder: Path) -> None:
     """Removes what a kill left behind, and checkpoints that are not kept."""
-    remove(folder / ".writing")
-    remove(folder / ".removing")
+    for leftover in (".writing", ".removing"):
+        shutil.rmtree(folder / leftover, ignore_errors=True)
     for old in found(folder)[KEPT:]:
         remove(old)
 

@@ -160,49 +160,49 @@ def _bounded_actions(env: Env, task: str) -> ActionBox:
         raise Refused(f"{task}: {error}") from None
 
 
-def probe(source: Source, seed: int, steps: int = 20) -> str | None:
+def probe(source: Source, seed: int) -> str | None:
     """What keeps a task from being repeated bit by bit, or None. Two short rollouts with one seed, and a third that
-    begins with the second episode, from the generator's state alone, as a resumed run does."""
-    first, state = _rollout(source, seed, None, steps)
-    second, _ = _rollout(source, seed, None, steps)
+    begins with the last episode, from the generator's state alone, as a resumed run does."""
+    first, state = _rollout(source, seed)
+    second, _ = _rollout(source, seed)
     if first != second:
         return f"{source.task} is not deterministic: with one seed and the same actions it went two ways"
     if state is None:
         return f"{source.task} keeps no NumPy generator in np_random: its next episode cannot be saved"
-    third, _ = _rollout(source, seed, state, steps)
-    if third != first[len(first) // 2 :]:
+    third, _ = _rollout(source, seed, state)
+    if third[-1] != first[-1]:
         return f"{source.task} carries something from one episode to the next that its np_random does not tell"
     return None
 
 
 def _rollout(
-    source: Source, seed: int, state: dict[str, Any] | None, steps: int
-) -> tuple[list[bytes], dict[str, Any] | None]:
-    """Two episodes from a seed, or only the second from a generator's state; and that state. Always as many entries."""
+    source: Source, seed: int, state: dict[str, Any] | None = None
+) -> tuple[list[list[bytes]], dict[str, Any] | None]:
+    """What is seen in the first steps of three episodes, or in the last one alone from a generator's state before it;
+    and that state."""
     env = Environment(source.make(), source.task)
     try:
-        seen: list[bytes] = []
-        between = state
-        for episode in (1, 2) if state is None else (2,):
-            if episode == 1:
-                obs = env.reset(seed)
-            else:
-                if state is None:
-                    between = env.generator_state()
-                else:
-                    env.reset(seed)
-                    env.generator.bit_generator.state = state
+        seen = []
+        obs = env.reset(seed)
+        for episode in (1, 2, 3) if state is None else (3,):
+            if episode == 3 and state is None:
+                state = env.generator_state()
+            elif episode == 3:
+                env.generator.bit_generator.state = state
+            if episode > 1:
                 obs = env.reset()
-            rng = np.random.default_rng(episode)
-            seen.append(obs.tobytes())
-            ended = False
-            for _ in range(steps):
-                action = rng.uniform(-1, 1, env.box.size).astype(np.float32)
-                if not ended:
-                    obs, reward, terminated, truncated = env.step(action)
-                    ended = terminated or truncated
-                seen.append(obs.tobytes() + np.float64(reward).tobytes())
-        return seen, between
+            seen.append(_first_steps(env, obs, np.random.default_rng(episode)))
+        return seen, state
     finally:
         if env.env is not source.env:
             env.env.close()
+
+
+def _first_steps(env: Environment, obs: Floats, rng: np.random.Generator, steps: int = 20) -> list[bytes]:
+    seen = [obs.tobytes()]
+    for _ in range(steps):
+        obs, reward, terminated, truncated = env.step(rng.uniform(-1, 1, env.box.size).astype(np.float32))
+        seen += [obs.tobytes(), str(reward).encode()]
+        if terminated or truncated:
+            break
+    return seen

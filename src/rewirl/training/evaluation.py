@@ -56,7 +56,7 @@ def evaluate(act: Callable[[Floats], Floats], env: Environment, episodes: int, s
     for episode in range(episodes):
         obs = env.reset(seed if episode == 0 else None)
         total, length, ended = 0.0, 0, False
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             while not ended:
                 obs, reward, terminated, truncated = step(act(obs))
                 total += reward

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from rewirl import nn
-from rewirl.errors import Failed, Refused
+from rewirl.errors import Refused
 from rewirl.training.environments import Environment, Misbehaved, Source
 from rewirl.training.evaluation import Evaluation, Snapshot, evaluate, evaluation_seed
 
@@ -95,7 +95,7 @@ class Elsewhere:
                 self._evaluate_here()
             else:
                 if isinstance(answer, str):
-                    raise Failed(answer)
+                    raise Misbehaved(answer)
                 assert isinstance(answer, Evaluation)
                 self.pending.popleft()
                 return answer
@@ -122,7 +122,7 @@ def _evaluation(snapshot: Snapshot, env: Environment, seed: int, episodes: int) 
     try:
         return evaluate(snapshot.acting(env.box.size), env, episodes, own)
     except Misbehaved as error:
-        raise Failed(f"{error}, in the evaluation at step {snapshot.step}, seed {own}") from error
+        raise Misbehaved(f"{error}, in the evaluation at step {snapshot.step} with seed {own}") from error
 
 
 def _serve(end: Connection, source: Source, seed: int, episodes: int, isa: str) -> None:
@@ -134,7 +134,7 @@ def _serve(end: Connection, source: Source, seed: int, episodes: int, isa: str) 
         while True:
             snapshot = end.recv()
             end.send(_evaluation(snapshot, env, seed, episodes))
-    except (Refused, Failed) as error:
+    except (Refused, Misbehaved) as error:
         end.send(str(error))
     except (EOFError, OSError):
         pass

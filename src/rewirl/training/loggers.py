@@ -31,7 +31,10 @@ class TensorBoard:
     def __init__(self, folder: Path, config: RunConfig, first_step: int) -> None:
         module = importlib.import_module(self.needs)
         # What a killed run wrote after its last checkpoint is written again: the earlier rows are purged.
-        self._writer = module.SummaryWriter(str(folder / "tensorboard"), purge_step=first_step or None)
+        # The suffix keeps two sessions that begin in the same second from writing one file.
+        self._writer = module.SummaryWriter(
+            str(folder / "tensorboard"), purge_step=first_step or None, filename_suffix=f".{first_step}"
+        )
         if first_step == 0:
             self._writer.add_text("config", f"```\n{config.to_toml()}```")
 

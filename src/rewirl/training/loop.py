@@ -47,7 +47,7 @@ class Loop:
 
     def advance(self, until: int) -> Episode | None:
         """Steps until an episode ends, which is then returned, or until step `until`."""
-        with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite, and is found as that
+        with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite or NaN is found as that
             return self._advance(until)
 
     def _advance(self, until: int) -> Episode | None:

@@ -18,7 +18,7 @@ from rewirl.training.observer import Observer
 from rewirl.training.record import Pending
 from rewirl.training.replay import Replay, ReplayFile
 from rewirl.training.run import Run
-from rewirl.training.saved import Arrays, Saved, part, set_generator, unpack
+from rewirl.training.saved import UNFIT, Arrays, Saved, part, set_generator, unpack
 from rewirl.training.store import Store
 
 
@@ -95,6 +95,7 @@ def _begin(config: RunConfig, source: Source, store: Store, observers: Sequence[
 def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observers: Sequence[Observer]) -> Run:
     place = store.place
     notices: list[str] = []
+    problems: list[str] = []
     place.clean()
     candidates = checkpoint.found(place.checkpoints)
     for path in candidates:
@@ -102,19 +103,18 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
             files = checkpoint.read(path)
             config = _config(place, files["config.toml"].decode("utf-8"), given, notices)
             run = _load(path, files, config, store, env, observers)
-        except (Damaged, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-            what = str(error) if isinstance(error, Damaged) else f"{path}: {error}"
-            notices.append(f"{what}; the checkpoint before it is used")
+        except UNFIT as error:
+            problems.append(str(error) if isinstance(error, Damaged) else f"{path}: {error}")
             continue
         for newer in candidates[: candidates.index(path)]:
             checkpoint.remove(newer)
         checkpoint.clean(place.checkpoints)
         write_over(place.config, config.to_toml().encode())
-        for text in notices:
+        for text in [*(f"{problem}; the checkpoint before it is used" for problem in problems), *notices]:
             run.tell(text)
         return run
     if candidates:
-        raise Failed(f"no checkpoint of {place.path} can be used: {' | '.join(notices)}")
+        raise Failed(f"no checkpoint of {place.path} can be used: {'; '.join(problems)}")
     config = _config(place, None, given, notices)
     if inspect_run(place.path).step > config.checkpoint_every:
         raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")

@@ -22,6 +22,9 @@ FORMAT = 1
 NEEDS = "0.1.0"
 """The first version of rewirl that reads this format."""
 
+UNFIT = (Damaged, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError)
+"""What comes of loading a checkpoint whose hashes are right and whose content is not."""
+
 Arrays = dict[str, NDArray[np.generic]]
 JSON = dict[str, Any]
 

@@ -16,7 +16,7 @@ from rewirl.training.config import RunConfig
 from rewirl.training.folder import RunFolder, inspect_run
 from rewirl.training.replay import ReplayFile, Shape
 from rewirl.training.rows import Episode, EvaluationRow, parse
-from rewirl.training.saved import Saved, part, unpack
+from rewirl.training.saved import UNFIT, Saved, part, unpack
 
 
 def verify(folder: Path) -> list[str]:
@@ -95,5 +95,5 @@ def _about(path: Path, check: Callable[[], object]) -> Iterator[str]:
         check()
     except (Damaged, Refused) as error:
         yield str(error)
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+    except (OSError, *UNFIT) as error:
         yield f"{error}" if str(path) in str(error) else f"{path}: {error}"

@@ -1,0 +1,100 @@
+// The core without Python, against sums in double precision: for machines and vector widths that the tests cannot run on.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <random>
+
+#include "network.h"
+#include "runtime.h"
+#include "target.h"
+
+using namespace rewirl;
+
+namespace {
+
+std::mt19937 chance(1);
+float number() { return (int(chance() % 2000) - 1000) * 1e-3f; }
+
+double worst = 0;
+void compare(double expected, float got) { worst = std::max(worst, std::isnan(got) ? INFINITY : std::fabs(expected - got)); }
+
+Batch random_batch(int features, int size) {
+  Batch batch(features, size);
+  for (int f = 0; f < features; ++f)
+    for (int s = 0; s < size; ++s) batch.data()[f * batch.stride() + s] = number();
+  return batch;
+}
+
+float at(const Batch& batch, int feature, int sample) { return batch.data()[feature * batch.stride() + sample]; }
+
+void check(int n_in, int n_out, int block, int batch) {
+  const Shape shape = checked_shape(n_in, n_out, block);
+  std::vector<int64_t> places;
+  for (int64_t k = 0; k < shape.n_places(); ++k)
+    if (chance() % 2 || k == 0) places.push_back(k);
+  const auto net = std::make_shared<Network>(std::vector<Layer>{Layer(shape, places.data(), int64_t(places.size()))});
+  std::vector<float> parameters(size_t(net->size()));
+  for (float& p : parameters) p = number();
+  net->set_parameters(parameters.data());
+  Target target(net);
+
+  // the same links as a dense matrix, and where each of them stands
+  std::vector<double> dense(size_t(n_in) * n_out), bias(n_out);
+  std::vector<int64_t> where(dense.size(), -1);
+  const InPlaceOrder order = in_place_order(shape, net->layer(0).outputs);
+  for (size_t k = 0; k < order.position.size(); ++k) {
+    const int64_t place = order.places[k / block];
+    const size_t cell = size_t(place % (n_out / block) * block + int64_t(k % block)) * n_in + place / (n_out / block);
+    dense[cell] = parameters[order.position[k]];
+    where[cell] = order.position[k];
+  }
+  for (int i = 0; i < n_out; ++i) bias[i] = parameters[size_t(net->layer(0).bias_at) + i];
+
+  const Batch x = random_batch(n_in, batch), dy = random_batch(n_out, batch);
+  const Batch y = net->forward(x), target_y = target.forward(x), dx = net->backward(dy, true, 0, n_in);
+  std::vector<float> observation(n_in), action(n_out);
+  for (float& o : observation) o = number();
+  net->act(observation.data(), action.data());
+  for (int i = 0; i < n_out; ++i) {
+    for (int s = 0; s < batch; ++s) {
+      double sum = bias[i];
+      for (int j = 0; j < n_in; ++j) sum += dense[size_t(i) * n_in + j] * at(x, j, s);
+      compare(sum, at(y, i, s));
+      compare(sum, at(target_y, i, s));
+    }
+    double sum = bias[i];
+    for (int j = 0; j < n_in; ++j) sum += dense[size_t(i) * n_in + j] * observation[j];
+    compare(sum, action[i]);
+    for (int j = 0; j < n_in; ++j) {
+      if (where[size_t(i) * n_in + j] < 0) continue;
+      double gradient = 0;
+      for (int s = 0; s < batch; ++s) gradient += double(at(dy, i, s)) * at(x, j, s);
+      compare(gradient, net->gradients()[where[size_t(i) * n_in + j]]);
+    }
+  }
+  for (int j = 0; j < n_in; ++j)
+    for (int s = 0; s < batch; ++s) {
+      double sum = 0;
+      for (int i = 0; i < n_out; ++i) sum += dense[size_t(i) * n_in + j] * at(dy, i, s);
+      compare(sum, at(dx, j, s));
+    }
+
+  // one step of Adam moves every weight by lr against the sign of its gradient
+  net->step({1e-3f, 0.9f, 0.999f, 1e-12f, 0.0f});
+  for (int64_t k = 0; k < net->size(); ++k)
+    if (std::fabs(net->gradients()[k]) > 1e-4f)
+      compare(parameters[k] - std::copysign(1e-3, net->gradients()[k]), net->parameters()[k]);
+  target.update(0.25f);
+  for (int64_t k = 0; k < net->layer(0).links(); ++k)
+    compare(0.25 * net->parameters()[k] + 0.75 * parameters[k], target.layer(0).weights.get()[k]);
+}
+
+}  // namespace
+
+int main() {
+  for (int block : {1, 2, 4})
+    for (int trial = 0; trial < 12; ++trial)
+      check(1 + int(chance() % 40), block * (1 + int(chance() % 10)), block, 1 + int(chance() % 90));
+  std::printf("%s: largest difference %g\n", kernels().name, worst);
+  return worst < 2e-5 ? 0 : 1;
+}

@@ -1,0 +1,253 @@
+"""Disks that are full, folders that cannot be written to, locks, formats of the future."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import time
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+
+from rewirl.errors import Failed, Refused
+from rewirl.training import checkpoint, inspect_run, list_runs, resume, run_folder, start, verify
+from rewirl.training.checkpoint import MANIFEST
+from rewirl.training.lock import Holder, Lock, holder_of, start_of
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def rewrite(path: Path, name: str, content: bytes) -> None:
+    """Changes a file of a checkpoint and its manifest: as somebody would who wants it to be believed."""
+    files = checkpoint.read(path)
+    files[name] = content
+    shutil.rmtree(path)
+    checkpoint.write(path.parent, checkpoint.step_of(path), files)
+
+
+# ---------------------------------------------------------------------------- disk
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True).returncode:
+        pytest.skip("this user may not mount a small file system")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_real_full_disk(small_disk: Path, tmp_path: Path) -> None:
+    """Full while a checkpoint is written: the one before is whole, the bytes are said, and with room the run goes on."""
+    tiny.train(tmp_path / "whole")
+    with start(tiny.config(), small_disk / "run") as run:
+        run.train(230)
+        kept = [checkpoint.step_of(path) for path in checkpoint.found(small_disk / "run" / "checkpoint")]
+        ballast = small_disk / "ballast"
+        with ballast.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
+            while True:
+                file.write(b"x" * 1024)
+        os.truncate(ballast, ballast.stat().st_size - 8192)  # enough for a row, not for a checkpoint
+        with pytest.raises(Failed, match=r"the disk is full: a (checkpoint|policy) needs \d{4,6} bytes"):
+            run.train()
+    assert [checkpoint.step_of(path) for path in checkpoint.found(small_disk / "run" / "checkpoint")] == kept
+    assert verify(small_disk / "run") == []
+    ballast.unlink()
+    with resume(small_disk / "run") as run:
+        run.train()
+    assert tiny.content(small_disk / "run") == tiny.content(tmp_path / "whole")
+
+
+def test_a_limit_of_file_sizes(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(230)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, before[1]))
+        try:
+            with pytest.raises(Failed, match=r"the disk is full: .* needs \d+ bytes .*File too large"):
+                run.train()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert verify(tmp_path / "run") == []
+    with resume(tmp_path / "run") as run:
+        assert run.step == 230
+
+
+def test_too_little_room_is_seen_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(140)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 0, 123))
+        with pytest.raises(Failed, match=r"needs \d+ bytes in .*, where 123 are free.*step-000000140 is whole"):
+            run.train(149)
+    assert not list((tmp_path / "run" / "checkpoint").glob(".*"))
+
+
+@pytest.mark.parametrize("name", ["evaluations.csv", "progress.csv"])
+def test_a_full_disk_while_rows_are_written(name: str, tmp_path: Path) -> None:
+    tiny.train(tmp_path / "whole")
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(230)
+
+        class Full:
+            def write(self, content: bytes) -> None:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+            def flush(self) -> None: ...
+            def close(self) -> None: ...
+
+        table = getattr(run.record, name.removesuffix(".csv"))
+        table._file = Full()
+        with pytest.raises(Failed, match=rf"the disk is full: .*{name} could not be written .*make room and resume"):
+            run.train()
+    assert inspect_run(tmp_path / "run").state == "failed"
+    with resume(tmp_path / "run") as run:
+        run.train()
+    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
+# -------------------------------------------------------------------------- folders
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Refused, match="cannot be written to"):
+        start(tiny.config(), tmp_path / "file" / "run")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_folder_of_somebody_else(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "run").mkdir(mode=0o755)
+    os.seteuid(65534)
+    try:
+        for folder in (tmp_path / "run", tmp_path / "other"):
+            with pytest.raises(Refused, match="cannot be written to"):
+                start(tiny.config(), folder)
+    finally:
+        os.seteuid(0)
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_folder_that_has_a_run(tmp_path: Path) -> None:
+    tiny.train(tmp_path / "run")
+    before = tiny.content(tmp_path / "run")
+    with pytest.raises(Refused, match=r"a run in .* already.*--resume"):
+        start(tiny.config(), tmp_path / "run")
+    assert tiny.content(tmp_path / "run") == before
+    with pytest.raises(Refused, match="no run in"):
+        resume(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/etc", "a\\b", "a\0b"])
+def test_names_that_are_paths(name: str, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="no name for a run"):
+        run_folder(tmp_path, name)
+
+
+def test_runs_and_their_states(tmp_path: Path) -> None:
+    tiny.train(tmp_path / "a-done")
+    with start(tiny.config(), tmp_path / "b-stopped") as run:
+        run.train(200)
+    (tmp_path / "no-run").mkdir()
+    (tmp_path / "sweep").mkdir()
+    with start(tiny.config(), tmp_path / "sweep" / "c-running") as run:
+        run.train(10)
+        states = [(info.folder.name, info.state, info.step, info.resumable) for info in list_runs(tmp_path)]
+        assert states == [
+            ("a-done", "done", 600, False),
+            ("b-stopped", "stopped", 200, True),
+            ("c-running", "running", 10, False),
+        ]
+    done = inspect_run(tmp_path / "a-done")
+    assert done.config == tiny.config()
+    assert done.best_return == max(float(row["return_mean"]) for row in tiny.rows(done.folder / "evaluations.csv"))
+    (tmp_path / "b-stopped" / "config.toml").write_bytes(b"\xff")
+    (tmp_path / "b-stopped" / "status.json").write_bytes(b"[")
+    (tmp_path / "b-stopped" / "evaluations.csv").write_bytes(b"nonsense")
+    assert inspect_run(tmp_path / "b-stopped").config is None
+    assert list_runs(tmp_path / "nowhere") == []
+    assert list_runs(tmp_path / "a-done") == []
+
+
+# ---------------------------------------------------------------------------- locks
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    lock = Lock(tmp_path)
+    with pytest.raises(Refused, match=f"in use by process {os.getpid()} on {platform.node()}"):
+        Lock(tmp_path)
+    lock.release()
+    lock.release()
+    Lock(tmp_path).release()
+
+
+def write_lock(folder: Path, **changes: Any) -> None:
+    me = {"pid": os.getpid(), "started": start_of(os.getpid()), "host": platform.node()}
+    (folder / "lock").write_text(json.dumps(me | changes))
+
+
+def test_locks_of_dead_processes_are_taken_over(tmp_path: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    write_lock(tmp_path, pid=dead.pid)
+    Lock(tmp_path).release()
+    write_lock(tmp_path, started=1)  # its number was given to another process since
+    Lock(tmp_path).release()
+    (tmp_path / "lock").write_bytes(b"\0half a lo")  # the machine went down while it was written
+    Lock(tmp_path).release()
+
+
+def test_locks_of_living_processes_are_respected_without_flock(tmp_path: Path) -> None:
+    write_lock(tmp_path)
+    with pytest.raises(Refused, match="in use"):
+        Lock(tmp_path)
+
+
+def test_locks_of_other_machines_hold_as_long_as_they_show_life(tmp_path: Path) -> None:
+    write_lock(tmp_path, host="elsewhere", pid=1)
+    with pytest.raises(Refused, match="process 1 on elsewhere"):
+        Lock(tmp_path)
+    hour_ago = time.time() - 3600
+    os.utime(tmp_path / "lock", (hour_ago, hour_ago))
+    lock = Lock(tmp_path)
+    os.utime(tmp_path / "lock", (hour_ago, hour_ago))
+    lock.touch()
+    holder = holder_of(tmp_path)
+    assert isinstance(holder, Holder)
+    assert time.time() - holder.seen < 60
+    lock.release()
+
+
+# -------------------------------------------------------------------------- formats
+
+
+def test_a_newer_format_says_what_it_needs(tmp_path: Path) -> None:
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(120)
+    newest = checkpoint.found(tmp_path / "run" / "checkpoint")[0]
+    state = json.loads((newest / "run.json").read_bytes())
+    rewrite(newest, "run.json", json.dumps({"format": 2, "needs": "3.1.4", "things": [state]}).encode())
+    with pytest.raises(Refused, match=r"needs rewirl ≥ 3\.1\.4: this is"):
+        resume(tmp_path / "run")
+    assert any("needs rewirl ≥ 3.1.4" in problem for problem in verify(tmp_path / "run"))
+
+
+def test_a_manifest_cannot_lead_elsewhere(tmp_path: Path) -> None:
+    path = checkpoint.write(tmp_path, 1, {"run.json": b"1"})
+    (tmp_path / "secret.txt").write_bytes(b"secret")
+    for name in ("../secret.txt", "/etc/passwd", "a/b.txt", "..", ""):
+        content = checkpoint._manifest({name: b"secret"})
+        (path / MANIFEST).write_bytes(content)
+        with pytest.raises(checkpoint.Damaged, match="none of a manifest"):
+            checkpoint.read(path)
