@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -73,11 +74,28 @@ def make_by_name(name: str) -> Env:
     Box(-2.0, 2.0, (1,), float32)
     """
     try:
-        return gymnasium.make(name, disable_env_checker=True)  # its checks are ours, made once
+        with _quiet_models(name):
+            return gymnasium.make(name, disable_env_checker=True)  # its checks are ours, made once
     except gymnasium.error.UnregisteredEnv:
         raise Refused(f"there is no task {name!r}{nearest(name, gymnasium.registry)}") from None
     except Exception as error:
         raise Refused(f"the task {name!r} could not be made: {error}") from error
+
+
+@contextmanager
+def _quiet_models(name: str) -> Iterator[None]:
+    """MuJoCo 4 warns of the models that Gymnasium ships, on the terminal and into a file: nothing that a user can mend."""
+    spec = gymnasium.registry.get(name)
+    if spec is None or "mujoco" not in str(spec.entry_point):
+        yield
+        return
+    import mujoco
+
+    mujoco.set_mju_user_warning(lambda _: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)
 
 
 class Environment:
