@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import ClassVar
 
 
-class Refused(Exception):  # noqa: N818 - what happened, not what is wrong
+class Refused(Exception):
     """A user's mistake, found before any work: one sentence that names the thing and what would be right."""
 
     exit_code: ClassVar[int] = 2
 
 
-class Failed(Exception):  # noqa: N818 - what happened, not what is wrong
+class Failed(Exception):
     """Something went wrong on the way; what was saved before is whole."""
 
     exit_code: ClassVar[int] = 1
 
 
-class Stopped(Exception):  # noqa: N818 - what happened, not what is wrong
+class Stopped(Exception):
     """Asked to stop, and did, with a checkpoint: the message says how to go on."""
 
     exit_code: ClassVar[int] = 3

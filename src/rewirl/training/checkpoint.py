@@ -23,7 +23,7 @@ HEADER = "# rewirl checkpoint; the lines below are for sha256sum -c"
 NAME = re.compile(r"step-(\d{9,15})", re.ASCII)
 
 
-class Damaged(Exception):  # noqa: N818
+class Damaged(Exception):
     """A checkpoint that is not what was written; the message names the file."""
 
 

@@ -26,7 +26,7 @@ LARGEST = float(np.finfo(np.float32).max)
 SUPPORTED = "supported are observations in a flat Box (one dimension) and actions in a flat, bounded Box of floats"
 
 
-class Misbehaved(Exception):  # noqa: N818
+class Misbehaved(Exception):
     """An environment raised an error, or gave a number that is none."""
 
 
@@ -84,7 +84,7 @@ def make_by_name(name: str) -> Env:
 
 @contextmanager
 def _quiet_models(name: str) -> Iterator[None]:
-    """MuJoCo 4 warns of the models that Gymnasium ships, on the terminal and into a file: nothing that a user can mend."""
+    """MuJoCo 4 warns of the models that Gymnasium ships, on the terminal and into a file; no user can mend that."""
     spec = gymnasium.registry.get(name)
     if spec is None or "mujoco" not in str(spec.entry_point):
         yield
