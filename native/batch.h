@@ -15,9 +15,9 @@ constexpr int64_t kPad = 16;  // floats: the widest vector, and one cache line
 
 inline int64_t padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
 
-// Zeroed, aligned to a cache line, with room behind for reads of whole vectors.
+// Zeroed, aligned to a cache line, with room behind for reads of whole vectors, of blocks of four numbers too.
 inline std::shared_ptr<float> aligned_floats(int64_t n) {
-  const size_t bytes = size_t(padded(n) + kPad) * sizeof(float);
+  const size_t bytes = size_t(padded(n) + 4 * kPad) * sizeof(float);
   void* p = std::aligned_alloc(64, bytes);
   if (!p) throw std::bad_alloc();
   std::memset(p, 0, bytes);

@@ -37,7 +37,7 @@ def test_int8_of_zeros_and_of_the_smallest_numbers(make_layer):
     layer = make_layer(4, 3, 1.0, np.random.default_rng(3))
     weights = np.array([0] * 4 + [1e-45] * 4 + [3, -1.5, 0, 0.01], np.float32)
     codes = stored(replace(layer, weights=weights), "int8")
-    assert np.isfinite(codes.scale).all()
+    assert (codes.scale > 0).all()
     np.testing.assert_allclose(codes.values, weights, atol=0.012)
 
 

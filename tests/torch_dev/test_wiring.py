@@ -257,6 +257,33 @@ def test_masks_follow_the_device() -> None:
     wiring.after_step(torch.optim.SGD(module.to("meta").parameters(), lr=0.1))
 
 
+def test_nothing_comes_through_a_mask() -> None:
+    module = Perceptron()
+    wiring = sparsify(module, rule=Static(), sparsity=0.5, seed=0)
+    absent = ~exists(wiring.links["0"], module[0].weight.shape)
+    optimizer = torch.optim.Adam(module.parameters())
+    with torch.no_grad():
+        module[0].weight[absent] = torch.nan
+    module[0].weight.sum().mul(torch.inf).backward()
+    assert not module[0].weight.grad[absent].any()
+    optimizer.state[module[0].weight]["exp_avg"] = torch.full_like(module[0].weight, -torch.inf)
+    wiring.after_step(optimizer)
+    assert not module[0].weight[absent].any()
+    assert not optimizer.state[module[0].weight]["exp_avg"][absent].any()
+    assert module[0].weight[~absent].all()
+
+
+def test_gradients_can_be_differentiated_again() -> None:
+    module = Perceptron()
+    wiring = sparsify(module, rule=Static(), sparsity=0.5, seed=0)
+    absent = ~exists(wiring.links["0"], module[0].weight.shape)
+    loss = module(torch.randn(8, 9)).square().mean()
+    (gradient,) = torch.autograd.grad(loss, module[0].weight, create_graph=True)
+    assert not gradient[absent].any()
+    gradient.square().sum().backward()
+    assert module[3].weight.grad.any()
+
+
 def test_an_optimizer_of_other_parameters_is_refused() -> None:
     module = Perceptron()
     wiring = sparsify(module, rule=SET(), sparsity=0.5, seed=0)

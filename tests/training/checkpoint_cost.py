@@ -1,7 +1,7 @@
 """What checkpoints cost, of a run's time: `python tests/training/checkpoint_cost.py [method] [task] [folder]`.
 
-A run of 100 000 steps is made up to its third checkpoint, with 25 000 steps between two; the learning between is cut short,
-and its time worked out from that of some hundred updates.
+Checkpoints with 25 000 steps between two; most of these steps are made without learning, and the time that they would
+have taken is worked out from that of some hundred updates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ EVERY, CHECKPOINTS, UPDATES = 25_000, 5, 500
 
 def main(method: str = "ds-td3", task: str = "HalfCheetah-v5", folder: str | None = None) -> None:
     config = RunConfig.resolve(
-        method=method, task=task, steps=200_000, random_steps=10**6, eval_every=10**6, checkpoint_every=10**6, eval_episodes=1
+        method=method,
+        task=task,
+        steps=200_000,
+        random_steps=10**6,
+        eval_every=10**6,
+        checkpoint_every=10**6,
+        eval_episodes=1,
     )
     place = Path(tempfile.mkdtemp(dir=folder))
     with start(config, place / "run") as run:

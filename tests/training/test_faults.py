@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections import namedtuple
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +50,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_real_full_disk(small_disk: Path, tmp_path: Path) -> None:
-    """Full while a checkpoint is written: the one before is whole, the bytes are said, and with room the run goes on."""
+    """Full while a checkpoint is written: the one before is whole, the bytes are said; with room the run goes on."""
     tiny.train(tmp_path / "whole")
     with start(tiny.config(), small_disk / "run") as run:
         run.train(230)
         kept = [checkpoint.step_of(path) for path in checkpoint.found(small_disk / "run" / "checkpoint")]
         ballast = small_disk / "ballast"
-        with ballast.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
+        with ballast.open("wb", buffering=0) as file, suppress(OSError):
             while True:
                 file.write(b"x" * 1024)
         os.truncate(ballast, ballast.stat().st_size - 8192)  # enough for a row, not for a checkpoint

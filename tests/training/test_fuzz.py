@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,10 @@ JSON = st.recursive(
 
 
 @pytest.fixture(scope="module")
-def run_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def run_of() -> Iterator[Path]:
     """A run with a single checkpoint, in the middle of an episode, with an evaluation under way."""
     memory = Path("/dev/shm")
-    folder = (memory if memory.is_dir() else tmp_path_factory.getbasetemp()) / "rewirl-fuzz"
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="rewirl-", dir=memory if memory.is_dir() else None)) / "run"
     with start(tiny.config(method="ds-sac", eval_every=110), folder) as run:
         run.train(108)
         run._evaluator, run._collect = None, lambda wait: None  # type: ignore[assignment,method-assign]
@@ -45,14 +45,15 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for path in checkpoint.found(folder / "checkpoint")[1:]:
         shutil.rmtree(path)
     yield folder
-    shutil.rmtree(folder)
+    shutil.rmtree(folder.parent)
 
 
 def attacked(folder: Path, **files: bytes) -> str:
     """What becomes of the run with these files in its checkpoint: what is said about it, or 'loaded'."""
     path = checkpoint.found(folder / "checkpoint")[0]
     good = checkpoint.read(path)
-    kept = {name: (folder / name).read_bytes() for name in ("config.toml", "evaluations.csv", "best_policy.safetensors")}
+    names = ("config.toml", "evaluations.csv", "best_policy.safetensors")
+    kept = {name: (folder / name).read_bytes() for name in names}
     bad = good | {name.replace("__", "."): content for name, content in files.items()}
     try:
         shutil.rmtree(path)

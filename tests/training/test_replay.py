@@ -1,4 +1,4 @@
-"""The replay: records in their places, nothing overwritten that a checkpoint needs, room checked before the first step."""
+"""The replay: records in their places, none overwritten that a checkpoint needs, room checked before the first step."""
 
 from __future__ import annotations
 

@@ -57,7 +57,8 @@ def test_rows(tmp_path: Path) -> None:
     assert rows[0].links_replaced == 0
     last = rows[-1]
     cost = costs(3, 2, run.config.options, run.config.wiring())
-    assert last.links == cost.links == sum(int(n) for n in f"{last.actor_links} {last.critic1_links} {last.critic2_links}".split())
+    per_layer = f"{last.actor_links} {last.critic1_links} {last.critic2_links}".split()
+    assert last.links == cost.links == sum(map(int, per_layer))
     assert last.paper_flops == cost.paper_flops(500)
     evaluation_steps = sum(round(row.length_mean * 2) for row in rows)
     assert last.full_flops == cost.full_flops(500, 500 + evaluation_steps)
@@ -250,7 +251,7 @@ def test_rows_without_a_folder_are_nowhere() -> None:
     table.close()
 
 
-@pytest.mark.parametrize("content", [b"", b"a,b\n", b"step,return,length\n1,2\n", b"step,return,length\n1,x,3\n", b"\0"])
+@pytest.mark.parametrize("content", [b"", b"a\n", b"step,return,length\n1,2\n", b"step,return,length\n1,x,3\n", b"\0"])
 def test_tables_that_are_none(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"columns|could not convert"):
         parse(Episode, content)

@@ -1,6 +1,6 @@
 """A small task, small networks, and what makes two runs equal: for all tests of a run, in this process or another.
 
-As a program: `python tiny.py FOLDER [field=value ...]` starts the run in FOLDER, or resumes it, and exits as a run does.
+As a program: `python tiny.py FOLDER [field=value ...]` starts or resumes the run in FOLDER, and exits as a run does.
 """
 
 from __future__ import annotations

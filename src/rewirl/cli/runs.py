@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rewirl.deploy import Policy, PolicyFileError
+from rewirl.deploy import Policy
 from rewirl.errors import Refused
 
 LAST, BEST = "policy.safetensors", "best_policy.safetensors"
@@ -18,7 +18,4 @@ def policy_at(path: Path, best: bool) -> Policy:
     if not file.exists():
         what = f"{path} has no policy yet" if path.is_dir() else f"there is no {path}"
         raise Refused(f"{what}: give a run folder with a trained policy, or a policy.safetensors")
-    try:
-        return Policy.load(file)
-    except PolicyFileError as error:
-        raise Refused(f"{file}: {error}") from None
+    return Policy.load(file)

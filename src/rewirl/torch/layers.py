@@ -29,7 +29,7 @@ class SparseLayer:
         self.name, self.module, self.links = name, module, links
         self._keeps_gradients = keeps_gradients
         self._gradient: Tensor | None = None
-        self._absent = _absent(links, self.weight)
+        self._bits: dict[tuple[torch.device, int], Tensor] = {}
         self._hook: RemovableHandle = self.weight.register_hook(self._on_gradient)  # type: ignore[no-untyped-call]
         self.mask(self.weight.detach())
 
@@ -41,12 +41,13 @@ class SparseLayer:
     def wire(self, links: Links) -> None:
         """Other links from now on."""
         self.links = links
-        self._absent = _absent(links, self.weight)
+        self._bits.clear()
 
     def mask(self, values: Tensor) -> None:
         """Zeros, in place, wherever there is no link; `values` has the weight's shape."""
         if self.links.n_free:
-            values.masked_fill_(self._absent_on(values), 0)
+            bits = self._bits_for(values)
+            values.view(bits.dtype).bitwise_and_(bits)
 
     def weights(self) -> Floats:
         """The weights of `links.places` in that order, (blocks, block), as rules want them."""
@@ -77,12 +78,23 @@ class SparseLayer:
                 self._gradient = gradient.detach()
             else:
                 self._gradient = before + gradient.detach()
-        return gradient.masked_fill(self._absent_on(gradient), 0) if self.links.n_free else gradient
+        if self.links.n_free == 0:
+            return gradient
+        bits = self._bits_for(gradient)
+        if gradient.requires_grad:  # somebody will differentiate it again
+            return gradient.masked_fill(bits == 0, 0)
+        return (gradient.view(bits.dtype) & bits).view(gradient.dtype)
 
-    def _absent_on(self, values: Tensor) -> Tensor:
-        if self._absent.device != values.device:  # the module was moved
-            self._absent = self._absent.to(values.device)
-        return self._absent
+    def _bits_for(self, values: Tensor) -> Tensor:
+        """An integer for each of `values`, all ones where there is a link, all zeros where there is none.
+
+        An "and" with it makes 0 of anything, NaN too, at a fraction of the cost of masked_fill.
+        """
+        key = values.device, values.element_size()
+        if key not in self._bits:
+            integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}[values.element_size()]
+            self._bits[key] = -_exists(self.links, values).to(integer)
+        return self._bits[key]
 
 
 def layers_of(module: nn.Module) -> dict[str, Layer]:
@@ -150,12 +162,12 @@ def _hooks(weight: Tensor) -> list[object]:
     return list((weight._backward_hooks or {}).values())
 
 
-def _absent(links: Links, weight: Tensor) -> Tensor:
-    """True where a weight of this shape has no link."""
-    by_place = torch.ones(links.n_places, dtype=torch.bool)
-    by_place[torch.from_numpy(links.places.copy())] = False
+def _exists(links: Links, like: Tensor) -> Tensor:
+    """True where something of the weight's shape and device has a link."""
+    by_place = torch.zeros(links.n_places, dtype=torch.bool)
+    by_place[torch.from_numpy(links.places.copy())] = True
     by_input = by_place.repeat_interleave(links.block).reshape(links.n_in, links.n_out)
-    return by_input.t().reshape(weight.shape).to(weight.device)
+    return by_input.t().reshape(like.shape).to(like.device)
 
 
 def _numpy(values: Tensor) -> Floats:

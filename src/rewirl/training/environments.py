@@ -89,7 +89,7 @@ def _quiet_models(name: str) -> Iterator[None]:
     if spec is None or "mujoco" not in str(spec.entry_point):
         yield
         return
-    import mujoco
+    import mujoco  # type: ignore[import-untyped]
 
     mujoco.set_mju_user_warning(lambda _: None)
     try:
@@ -203,10 +203,11 @@ def _rollout(
         seen = []
         obs = env.reset(seed)
         for episode in (1, 2, 3) if state is None else (3,):
-            if episode == 3 and state is None:
-                state = env.generator_state()
-            elif episode == 3:
-                env.generator.bit_generator.state = state
+            if episode == 3:
+                if state is None:
+                    state = env.generator_state()
+                else:
+                    env.generator.bit_generator.state = state
             if episode > 1:
                 obs = env.reset()
             seen.append(_first_steps(env, obs, np.random.default_rng(episode)))

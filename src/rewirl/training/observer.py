@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,3 +40,38 @@ class Observer:
 
     def on_end(self, run: Run, error: BaseException | None) -> None:
         """`train` ends: with an error, or as it should (None)."""
+
+
+class Everyone(Observer):
+    """Tells all observers of a run."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = observers
+
+    def on_start(self, run: Run) -> None:
+        for observer in self._observers:
+            observer.on_start(run)
+
+    def on_progress(self, run: Run) -> None:
+        for observer in self._observers:
+            observer.on_progress(run)
+
+    def on_episode(self, run: Run, episode: Episode) -> None:
+        for observer in self._observers:
+            observer.on_episode(run, episode)
+
+    def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
+        for observer in self._observers:
+            observer.on_evaluation(run, row)
+
+    def on_checkpoint(self, run: Run, path: Path) -> None:
+        for observer in self._observers:
+            observer.on_checkpoint(run, path)
+
+    def on_notice(self, run: Run, text: str) -> None:
+        for observer in self._observers:
+            observer.on_notice(run, text)
+
+    def on_end(self, run: Run, error: BaseException | None) -> None:
+        for observer in self._observers:
+            observer.on_end(run, error)

@@ -167,9 +167,7 @@ def _load(
         if "best_policy.safetensors" in files:
             write_over(place.best_policy, files["best_policy.safetensors"])
     except BaseException:
-        run.record.close()
-        if run.source.env is not run.loop_env:
-            run.loop_env.close()
+        run.abandon()
         raise
     store.last_step = saved.step
     if differing := saved.differing_versions():
@@ -205,7 +203,7 @@ def _restore(run: Run, saved: Saved, arrays: Arrays) -> None:
     loop.before_episode = saved.environment_generator
     record.evaluation_steps = saved.evaluation_steps
     record.row_step, record.row_seconds = saved.row_step, saved.row_seconds
-    run.set_seconds(saved.seconds)
+    run.seconds_before = saved.seconds
     record.pending = deque()
     for number, row in enumerate(saved.pending):
         snapshot = Snapshot.with_state(agent, row["values"]["step"], part(arrays, f"pending.{number}."))

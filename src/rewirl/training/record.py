@@ -29,7 +29,8 @@ class Pending:
 
     def __post_init__(self) -> None:
         unknown = ("return_mean", "return_std", "return_min", "return_max", "length_mean", "full_flops")
-        EvaluationRow(**dict.fromkeys(unknown, 0.0), **self.values)  # TypeError if it is no row
+        known: dict[str, Any] = {**dict.fromkeys(unknown, 0.0), **self.values}
+        EvaluationRow(**known)  # TypeError if it is no row
         for name, value in {"acted": self.acted, "updates": self.values["updates"]}.items():
             if type(value) is not int or value < 0:
                 raise ValueError(f"{name} must be a number of actions, not {value!r}")

@@ -108,11 +108,9 @@ class Table(Generic[Row]):
 
     def close(self) -> None:
         if self._file:
-            try:
-                self.flush()
-            finally:
-                self._file.close()
-                self._file = None
+            file, self._file = self._file, None
+            with self._complaining():
+                file.close()
 
     def _complaining(self) -> _Complaint:
         return _Complaint(self._path)
@@ -152,9 +150,7 @@ def parse(kind: type[Row], content: bytes) -> list[Row]:
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(names):
             raise ValueError(f"line {number} has {len(line)} of {len(names)} columns")
-        values: dict[str, Any] = {
-            f.name: _value(str(f.type), text) for f, text in zip(fields(kind), line, strict=True)
-        }
+        values: dict[str, Any] = {f.name: _value(str(f.type), text) for f, text in zip(fields(kind), line, strict=True)}
         rows.append(kind(**values))
     return rows
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,13 @@ import numpy as np
 from rewirl import nn
 from rewirl.agents import Diverged, SACAgent, TD3Agent, costs
 from rewirl.deploy.policy import Policy
-from rewirl.errors import Failed, Stopped
+from rewirl.errors import Failed, Refused, Stopped
 from rewirl.training.config import RunConfig
-from rewirl.training.environments import Env, Environment, Misbehaved, Source
+from rewirl.training.environments import Environment, Misbehaved, Source
 from rewirl.training.evaluation import Snapshot
 from rewirl.training.evaluator import Elsewhere, Evaluator, Here
 from rewirl.training.loop import Loop
-from rewirl.training.observer import Observer
+from rewirl.training.observer import Everyone, Observer
 from rewirl.training.record import Record
 from rewirl.training.replay import Replay, Shape
 from rewirl.training.rows import Episode, EvaluationRow
@@ -46,14 +47,19 @@ class Run:
         self, config: RunConfig, source: Source, store: Store | None = None, observers: Sequence[Observer] = ()
     ) -> None:
         self.config, self.source, self.store, self.observers = config, source, store, list(observers)
+        self._everyone = Everyone(self.observers)
         self.notices: list[str] = []
         self.last_episode: Episode | None = None
         self._env = Environment(source.make(), source.task)
-        self.costs = costs(self._env.n_obs, self._env.box.size, config.options, config.wiring())
+        try:
+            self.costs = costs(self._env.n_obs, self._env.box.size, config.options, config.wiring())
+        except ValueError as error:  # a wiring that the options allow, and the sizes of the task do not
+            raise Refused(f"{source.task}: {error}") from None
         self.shape = Shape(self._env.n_obs, self._env.box.size)
         self.record = Record(self.costs, store)
         self._evaluator: Evaluator | None = None
-        self._seconds_before = 0.0
+        self.seconds_before = 0.0
+        """Of earlier sessions."""
         self._clock: float | None = None
         self._told = 0.0
         self._longest = 0
@@ -107,7 +113,7 @@ class Run:
     @property
     def seconds(self) -> float:
         """Of training, all sessions together."""
-        return self._seconds_before + (0.0 if self._clock is None else time.perf_counter() - self._clock)
+        return self.seconds_before + (0.0 if self._clock is None else time.perf_counter() - self._clock)
 
     @property
     def evaluations(self) -> list[EvaluationRow]:
@@ -118,11 +124,6 @@ class Run:
     def best(self) -> EvaluationRow | None:
         """The evaluation with the best return; of equals the first."""
         return max(self.record.rows, key=lambda row: row.return_mean, default=None)
-
-    @property
-    def loop_env(self) -> Env:
-        """The environment that it is trained in."""
-        return self._env.env
 
     def policy(self) -> Policy:
         """The policy as it is now."""
@@ -148,15 +149,10 @@ class Run:
             error = problem
             raise
         finally:
-            self._seconds_before, self._clock = self.seconds, None
+            self.seconds_before, self._clock = self.seconds, None
             if self.store:
                 self.store.ended(self.step, self.done, error)
-            for observer in self.observers:
-                observer.on_end(self, error)
-
-    def set_seconds(self, seconds: float) -> None:
-        """Of earlier sessions."""
-        self._seconds_before = seconds
+            self._everyone.on_end(self, error)
 
     def stop(self) -> None:
         """Makes `train` return soon, after a checkpoint if there is a folder: for observers."""
@@ -169,26 +165,30 @@ class Run:
             if not np.isfinite(network.parameters).all():
                 raise Diverged(f"the {name} has weights that are no finite numbers at step {self.step}")
         path = self.store.checkpoint(self)
-        for observer in self.observers:
-            observer.on_checkpoint(self, path)
+        self._everyone.on_checkpoint(self, path)
         return path
 
     def tell(self, text: str) -> None:
         """A notice for the user."""
         self.notices.append(text)
         if self._started:
-            for observer in self.observers:
-                observer.on_notice(self, text)
+            self._everyone.on_notice(self, text)
 
     def close(self) -> None:
-        """Ends the evaluation process, closes what was opened, lets go of the folder."""
+        """Closes what was opened, and lets go of the folder."""
+        self.abandon()
+        if self.store:
+            self.store.close()
+
+    def abandon(self) -> None:
+        """Closes everything but the folder."""
         if self._evaluator:
             self._evaluator.close()
             self._evaluator = None
         if self._env.env is not self.source.env:
             self._env.env.close()
-        if self.store:
-            self.store.close()
+        with suppress(Failed):  # what counts is in the checkpoint
+            self.record.close()
 
     def __enter__(self) -> Run:
         return self
@@ -231,10 +231,9 @@ class Run:
     def _start(self) -> None:
         if not self._started:
             self._started = True
-            for observer in self.observers:
-                observer.on_start(self)
-                for text in self.notices:
-                    observer.on_notice(self, text)
+            self._everyone.on_start(self)
+            for text in self.notices:
+                self._everyone.on_notice(self, text)
         if self.store:
             self.store.running(self.step)
         if self.config.eval_every and not self._evaluator:
@@ -256,15 +255,13 @@ class Run:
             if self.store:
                 policy = self._policy(pending.snapshot, row)
                 self.store.save_policies(policy, is_best)
-            for observer in self.observers:
-                observer.on_evaluation(self, row)
+            self._everyone.on_evaluation(self, row)
 
     def _episode_ended(self, episode: Episode) -> None:
         self.last_episode = episode
         self._longest = max(self._longest, episode.length)
         self.record.add_episode(episode)
-        for observer in self.observers:
-            observer.on_episode(self, episode)
+        self._everyone.on_episode(self, episode)
 
     def _checkpoint_due(self, at_episode_end: bool) -> bool:
         """At the last episode end within the limit, as far as one can tell; at the limit in any case."""
@@ -279,8 +276,7 @@ class Run:
             self.record.flush()
             if self.store:
                 self.store.touch()
-            for observer in self.observers:
-                observer.on_progress(self)
+            self._everyone.on_progress(self)
 
     def _stopped(self, number: signal.Signals) -> None:
         if not self.store:
