@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rewirl.agents.methods import METHODS, Method
 from rewirl.agents.options import WiringOptions
-from rewirl.deploy.policy import Policy, PolicyFileError
+from rewirl.deploy.policy import Policy
 from rewirl.errors import Refused
 from rewirl.topology import Dense, DropAndGrow, Rule
 from rewirl.training import EnvLike, Episode, Evaluation, EvaluationRow, Observer, Run, evaluate_policy, resume, start
@@ -130,8 +130,6 @@ class Learner:
             policy = Policy.load(file)
         except FileNotFoundError:
             raise Refused(f"there is no policy at {path}") from None
-        except PolicyFileError as error:
-            raise Refused(f"{file}: {error}") from None
         if policy.algorithm != cls.algorithm:
             raise Refused(
                 f"{path} holds a policy of {policy.algorithm.upper()}: load it with {policy.algorithm.upper()}.load"

@@ -2,7 +2,6 @@
 
 import doctest
 import re
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -357,19 +356,6 @@ def test_a_new_rule_is_one_override_and_cannot_change_the_number_of_links():
 
     with pytest.raises(ValueError, match="rule 'oldest' dropped 3 and grew 2: both must be 2"):
         TooMany(eta=0.5).rewire(links, weights, NO_LUCK)
-
-
-def test_adapting_is_fast_enough_for_all_networks_in_five_milliseconds():
-    rng = np.random.default_rng(0)
-    links = erdos_renyi(256, 256, 32_768, rng)
-    weights = rng.standard_normal(32_768).astype(np.float32)
-
-    def seconds():
-        start = perf_counter()
-        SET().rewire(links, weights, rng)
-        return perf_counter() - start
-
-    assert min(seconds() for _ in range(50)) < 1.5e-3  # 0.6 ms where this was written
 
 
 def test_the_examples_in_the_docstrings_run():

@@ -167,7 +167,7 @@ def _exists(links: Links, like: Tensor) -> Tensor:
     by_place = torch.zeros(links.n_places, dtype=torch.bool)
     by_place[torch.from_numpy(links.places.copy())] = True
     by_input = by_place.repeat_interleave(links.block).reshape(links.n_in, links.n_out)
-    return by_input.t().reshape(like.shape).to(like.device)
+    return by_input.t().reshape(like.shape).contiguous().to(like.device)
 
 
 def _numpy(values: Tensor) -> Floats:
