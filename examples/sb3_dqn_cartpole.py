@@ -40,8 +40,6 @@ training = SparseTraining(RigL(eta=0.1, every=500), sparsity=0.8)
 model.learn(steps - steps // 2, callback=training, reset_num_timesteps=False)
 
 numbers = training.wirings["q"].statistics()
-print(
-    f"{numbers['links']:.0f} links in the hidden layers, {numbers['updates']:.0f} updates, {numbers['replaced']:.0f} replaced"
-)
+print(f"{numbers['links']:.0f} links in the hidden layers, {numbers['replaced']:.0f} replaced since the first update")
 mean, std = evaluate_policy(model, model.get_env(), n_eval_episodes=10)
 print(f"return {mean:.0f} ± {std:.0f} of 500")

@@ -168,17 +168,18 @@ thread_local int depth = 0;
 
 }  // namespace
 
-int threads() { return pool()->size(); }
+// The pool may be exchanged by one Python thread while another is in a kernel, hence the atomic loads and stores.
+int threads() { return std::atomic_load(&pool())->size(); }
 
 void set_threads(int n) {
   if (n < 1 || n > 256)
     throw std::invalid_argument("threads must be from 1 to 256, not " + std::to_string(n));
-  if (n != threads()) pool() = std::make_shared<Pool>(n);
+  if (n != threads()) std::atomic_store(&pool(), std::make_shared<Pool>(n));
 }
 
 void parallel(int64_t n, int64_t grain, int64_t cost, const std::function<void(int64_t, int64_t)>& work) {
   constexpr int64_t worth = 100000;  // multiply-adds, about 2 microseconds: what waking a spinning thread costs
-  const std::shared_ptr<Pool> p = pool();
+  const std::shared_ptr<Pool> p = std::atomic_load(&pool());
   if (p->size() == 1 || cost < worth || n <= grain || !p->run(n, grain, work)) work(0, n);
 }
 

@@ -51,7 +51,7 @@ def test_the_panel_says_which_phase_it_is_in():
             assert phase in out.file.getvalue()
 
 
-def test_pace_forgets_the_random_steps():
+def testpace_forgets_the_random_steps():
     pace = Pace(window=10.0)
     assert pace.to_go(100) == "–"
     pace.see(0, 1000, now=0.0)

@@ -17,8 +17,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.mark.parametrize(
     ("name", "steps", "says"),
     [
-        ("sb3_ppo_cartpole.py", 512, "actor: 1856 links in the hidden layers"),
-        ("sb3_dqn_cartpole.py", 1200, "of 500"),
+        ("sb3_ppo_cartpole.py", 512, "actor: 2112 links in the hidden layers"),
+        ("sb3_dqn_cartpole.py", 1200, "3124 links in the hidden layers"),
         ("torch_ddpg.py", 800, "actor: hidden layers 71% sparse"),
     ],
 )

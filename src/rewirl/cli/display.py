@@ -62,21 +62,21 @@ class PlainDisplay(Observer):
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._pace = Pace()
+        self.pace = Pace()
 
     def on_start(self, run: Run) -> None:
         self._line(f"{title(run)}: {run.config.steps:,} steps from step {run.step:,}, links {links(run)}")
 
     def on_progress(self, run: Run) -> None:
-        self._pace.see(run.step, run.config.random_steps)
+        self.pace.see(run.step, run.config.random_steps)
 
     def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
-        self._pace.see(run.step, run.config.random_steps)
+        self.pace.see(run.step, run.config.random_steps)
         best = max(seen.return_mean for seen in run.evaluations)
         self._line(
             f"step {row.step:,}/{run.config.steps:,}  return {_return(row)}  best {best:,.1f}  "
             f"{row.steps_per_second:,.0f} steps/s  links {row.links:,}  "
-            f"ETA {self._pace.to_go(run.config.steps - run.step)}"
+            f"ETA {self.pace.to_go(run.config.steps - run.step)}"
         )
 
     def on_notice(self, run: Run, text: str) -> None:
@@ -91,7 +91,7 @@ class LiveDisplay(Observer):
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._pace = Pace()
+        self.pace = Pace()
         self._live: Live | None = None
         self._drawn = 0.0
 
@@ -102,7 +102,7 @@ class LiveDisplay(Observer):
         self._console.show_cursor(True)
 
     def on_progress(self, run: Run) -> None:
-        self._pace.see(run.step, run.config.random_steps)
+        self.pace.see(run.step, run.config.random_steps)
         if time.monotonic() - self._drawn >= REDRAWS:
             self._draw(run)
 
@@ -132,11 +132,11 @@ class LiveDisplay(Observer):
             ProgressBar(config.steps, run.step, complete_style="cyan", finished_style="green"),
             f"{run.step:,} / {config.steps:,}",
             Text(f"{run.step / config.steps:.1%}", style="bold"),
-            Text(f"ETA {self._pace.to_go(config.steps - run.step)}", style="cyan"),
+            Text(f"ETA {self.pace.to_go(config.steps - run.step)}", style="cyan"),
         )
         facts = Table.grid(padding=(0, 3))
         facts.add_row(*_fact("now", self._phase(run)), *_fact("return", _return(rows[-1] if rows else None)))
-        facts.add_row(*_fact("speed", f"{self._pace.rate:,.0f} steps/s"), *_fact("best", _best(run.best)))
+        facts.add_row(*_fact("speed", f"{self.pace.rate:,.0f} steps/s"), *_fact("best", _best(run.best)))
         facts.add_row(*_fact("links", links(run)), *_fact("so far", duration(run.seconds)))
         parts: list[RenderableType] = [bar, Text(), facts]
         if rows:

@@ -48,14 +48,16 @@ def keep_largest(weight: Tensor, links: Links) -> None:
     excess = int(alive.sum()) - links.blocks
     if excess <= 0:
         return
-    limit = magnitude[alive].kthvalue(excess).values
+    # The excess-th smallest of those alive; sums and products with masks are far cheaper than choosing by them.
+    far = (~alive).to(weight.dtype) * torch.finfo(weight.dtype).max
+    limit = (magnitude + far).flatten().topk(excess, largest=False, sorted=False).values.max()
     goes = alive & (magnitude <= limit)
     surplus = int(goes.sum()) - excess
     if surplus > 0:
         equal = _places(magnitude == limit)
         stay = torch.from_numpy(equal[_in_engine_order(equal, links, _places(alive))[-surplus:]]).to(weight.device)
         goes.t()[stay // goes.shape[0], stay % goes.shape[0]] = False
-    weight.masked_fill_(goes.repeat_interleave(links.block, dim=0).reshape(weight.shape), 0)
+    weight.mul_(~goes.repeat_interleave(links.block, dim=0).reshape(weight.shape))
 
 
 def _places(where: Tensor) -> NDArray[np.int64]:

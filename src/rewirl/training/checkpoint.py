@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from rewirl.training.files import room_for, sha256, sync_folder, write_new
+from rewirl.training.files import room_for, sha256, sync, write_new
 
 KEPT = 2
 """Checkpoints that are kept: should the last one be damaged, there is the one before."""
@@ -40,12 +40,14 @@ def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
         try:
             shutil.rmtree(aside, ignore_errors=True)
             os.mkdir(aside)
-            for name, content in files.items():
+            parts = {**files, MANIFEST: manifest}
+            for name, content in parts.items():
                 write_new(aside / name, content)
-            write_new(aside / MANIFEST, manifest)
-            sync_folder(aside)
+            for name in parts:  # after all writes: the first of these takes most of the others along
+                sync(aside / name)
+            sync(aside)
             os.rename(aside, final)
-            sync_folder(folder)
+            sync(folder)
         except OSError:
             shutil.rmtree(aside, ignore_errors=True)
             raise

@@ -19,20 +19,19 @@ FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """A file that is on the disk, not only on its way there, when this returns."""
+    """A file that is on its way to the disk when this returns; `sync` waits until it is there."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         view = memoryview(content)
         while view:
             view = view[os.write(fd, view) :]
-        os.fsync(fd)
     finally:
         os.close(fd)
 
 
-def sync_folder(path: Path) -> None:
-    """Makes what was created, renamed or removed in a folder last."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def sync(path: Path) -> None:
+    """Waits until a file, or what was created, renamed or removed in a folder, is on the disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:
@@ -45,11 +44,12 @@ def write_over(path: Path, content: bytes) -> None:
     aside.unlink(missing_ok=True)
     try:
         write_new(aside, content)
+        sync(aside)
         os.rename(aside, path)
     except OSError:
         aside.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
 def sha256(content: bytes | memoryview) -> str:

@@ -51,7 +51,7 @@ def start(
                 (folder / leftover).unlink(missing_ok=True)
             folder.rmdir()
         raise
-    write_over(place.config, config.to_toml().encode())
+    write_over(place.config, run.config_file)
     if unfit:
         run.tell(f"{unfit}: the run can be resumed, but is not promised to be the same bit by bit")
     return run
@@ -109,7 +109,7 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
         for newer in candidates[: candidates.index(path)]:
             checkpoint.remove(newer)
         checkpoint.clean(place.checkpoints)
-        write_over(place.config, config.to_toml().encode())
+        write_over(place.config, run.config_file)
         for text in [*(f"{problem}; the checkpoint before it is used" for problem in problems), *notices]:
             run.tell(text)
         return run
@@ -118,8 +118,9 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
     config = _config(place, None, given, notices)
     if inspect_run(place.path).step > config.checkpoint_every:
         raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")
-    write_over(place.config, config.to_toml().encode())
-    return _begin(config, Source(config.task, config.task if env is None else env), store, observers)
+    run = _begin(config, Source(config.task, config.task if env is None else env), store, observers)
+    write_over(place.config, run.config_file)
+    return run
 
 
 def _config(place: RunFolder, saved: str | None, given: RunConfig | None, notices: list[str]) -> RunConfig:

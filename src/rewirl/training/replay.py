@@ -147,11 +147,6 @@ class ReplayFile(Replay):
     def seal(self) -> dict[int, str]:
         """Puts everything on the disk; the hash of every segment that is still whole and in use."""
         self._map.flush()
-        fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
         self._hashes = {
             segment: self._hashes[segment] if (segment + 1) * SEGMENT <= self._hashed else self._hash(segment)
             for segment in self._segments()

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,11 @@ class Run:
     def folder(self) -> Path | None:
         """Where its files are, if anywhere."""
         return self.store.place.path if self.store else None
+
+    @cached_property
+    def config_file(self) -> bytes:
+        """The content of its config.toml."""
+        return self.config.to_toml().encode()
 
     @property
     def step(self) -> int:

@@ -71,7 +71,7 @@ class Store:
         files = {
             "run.json": saved.to_json(),
             "state.safetensors": pack(arrays),
-            "config.toml": run.config.to_toml().encode(),
+            "config.toml": run.config_file,
             "evaluations.csv": record.evaluations.content(),
             "progress.csv": record.progress.content(),
         }
