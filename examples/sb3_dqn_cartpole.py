@@ -1,6 +1,6 @@
 """A sparse DQN of Stable-Baselines3, saved in the middle and gone on with: the file keeps its wiring.
 
-python examples/sb3_dqn_cartpole.py [steps]      about a minute for 50 000 steps; needs rewirl[sb3]
+python examples/sb3_dqn_cartpole.py [steps]      about two minutes for 50 000 steps; needs rewirl[sb3]
 """
 
 import sys

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "runtime.h"
+#include "scratch.h"
 #include "target.h"
 
 namespace rewirl {
@@ -62,7 +63,6 @@ Network::Network(std::vector<Layer> layers) : layers_(std::move(layers)) {
   for (auto* flat : {&w_, &g_, &m_, &v_}) *flat = aligned_floats(size_);
   for (auto& buffer : act_) buffer = aligned_floats(widest);
   out_.resize(layers_.size());
-  delta_.resize(layers_.size());
 }
 
 const Layer& Network::layer(int64_t index) const {
@@ -73,10 +73,7 @@ const Layer& Network::layer(int64_t index) const {
 
 void Network::make_room(const Batch& x) {
   if (out_[0].size() == x.size()) return;
-  for (size_t l = 0; l < layers_.size(); ++l) {
-    out_[l] = Batch(layers_[l].shape.n_out, x.size());
-    delta_[l] = l + 1 < layers_.size() ? Batch(layers_[l].shape.n_out, x.size()) : Batch();
-  }
+  for (size_t l = 0; l < layers_.size(); ++l) out_[l] = Batch(layers_[l].shape.n_out, x.size());
   input_delta_ = Batch();
 }
 
@@ -102,7 +99,7 @@ Batch Network::forward(const Batch& x) {
     run_forward(args, layer.links(), layer.outputs.groups());
   }
   ready_ = true;
-  has_delta_ = false;
+  if (scratch().owner == this) scratch().owner = nullptr;  // what is there belongs to the forward before
   return out_.back();
 }
 
@@ -119,10 +116,12 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
   // Sums over the batch run over the padding too, and dy may be what a forward gave, whose padding is not 0.
   for (int64_t i = 0; i < dy.features(); ++i) std::fill_n(dy.data() + i * dy.stride() + dy.size(), dy.stride() - dy.size(), 0.0f);
   if (inputs && input_delta_.size() != dy.size()) input_delta_ = Batch(layers_[0].shape.n_in, dy.size());
+  const auto delta_at = [&](int64_t l) { return scratch().at(size_t(l), layers_[l].shape.n_out, dy.size()); };
+  scratch().owner = this;
   for (int64_t l = int64_t(layers_.size()) - 1; l >= 0; --l) {
     const Layer& layer = layers_[l];
     const Batch& in = l == 0 ? input_ : out_[l - 1];
-    const Batch& delta = l + 1 == int64_t(layers_.size()) ? dy : delta_[l];
+    const Batch delta = l + 1 == int64_t(layers_.size()) ? dy : delta_at(l);
     if (weights) {
       const WeightGradients args{layer.outputs.view(nullptr), in.data(),        delta.data(),      g_.get() + layer.weight_at,
                                  in.stride(),                 int(in.size()), layer.shape.n_out};
@@ -135,7 +134,7 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
     args.links = layer.inputs.view(layer.back_weights.get());
     args.gate = l > 0 ? in.data() : nullptr;
     args.x = delta.data();
-    args.y = l > 0 ? delta_[l - 1].data() : input_delta_.data();
+    args.y = l > 0 ? delta_at(l - 1).data() : input_delta_.data();
     args.stride = in.stride();
     args.batch = int(in.size());
     args.rows = layer.shape.n_in;
@@ -144,7 +143,6 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
     parallel(to - from, 1, layer.links() * in.size() * (to - from) / layer.inputs.groups(),
              [&](int64_t b, int64_t e) { kernels().forward(args, from + int(b), from + int(e)); });
   }
-  has_delta_ = true;
   return inputs ? input_delta_.rows(begin, end) : Batch();
 }
 
@@ -214,9 +212,10 @@ Batch Network::layer_input(int64_t index) const {
 
 Batch Network::layer_delta(int64_t index) const {
   layer(index);
-  require(has_delta_, "no backward was made since the last forward");
+  require(scratch().owner == this,
+          "the gradients at hidden outputs are gone: ask right after this network's backward, in the same thread");
   require(index + 1 < int64_t(layers_.size()), "the gradient at the last output is the one given to backward");
-  return delta_[index];
+  return scratch().at(size_t(index), layers_[index].shape.n_out, input_.size());
 }
 
 std::map<std::string, int64_t> Network::bytes() const {

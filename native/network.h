@@ -64,7 +64,8 @@ class Network {
   float* second_moments() { return v_.get(); }
   int64_t steps = 0;  // of Adam, for its bias correction
 
-  // What the last forward and backward saw: a layer's input, and the loss's gradient at its output.
+  // What the last forward and backward saw: a layer's input, and, until any network goes forward as a target or backward,
+  // the loss's gradient at its output.
   Batch layer_input(int64_t index) const;
   Batch layer_delta(int64_t index) const;
   std::map<std::string, int64_t> bytes() const;
@@ -81,10 +82,8 @@ class Network {
 
   Batch input_;
   std::vector<Batch> out_;    // each layer's output
-  std::vector<Batch> delta_;  // the loss's gradient there, but for the last
   Batch input_delta_;
   bool ready_ = false;        // forward was called and weights have not changed since
-  bool has_delta_ = false;
   std::shared_ptr<float> act_[2];
 };
 

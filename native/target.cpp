@@ -6,19 +6,11 @@
 #include <stdexcept>
 
 #include "runtime.h"
+#include "scratch.h"
 
 namespace rewirl {
 
 namespace {
-
-// Hidden activations of targets: nobody asks for them afterwards, so all targets share two of them, which stay in the
-// caches. One pair for each thread that calls.
-Batch scratch(size_t layer, int64_t features, int64_t size) {
-  static thread_local Batch buffers[2];
-  Batch& buffer = buffers[layer % 2];
-  if (buffer.size() != size || buffer.features() < features) buffer = Batch(features, size);
-  return buffer.rows(0, features);
-}
 
 float score_of(uint64_t found) {
   const uint32_t bits = uint32_t(found >> 32);
@@ -63,12 +55,13 @@ Batch Target::forward(const Batch& x) {
     throw std::invalid_argument("the network takes " + std::to_string(layers[0].shape.n_in) + " features, the batch has " +
                                 std::to_string(x.features()));
   if (out_.size() != x.size()) out_ = Batch(layers.back().shape.n_out, x.size());
+  scratch().owner = nullptr;
   Batch in = x;
   for (size_t l = 0; l < layers.size(); ++l) {
     const Layer& layer = layers[l];
     const TargetLayer& mine = layers_[l];
     const bool last = l + 1 == layers.size();
-    const Batch out = last ? out_ : scratch(l, layer.shape.n_out, x.size());
+    const Batch out = last ? out_ : scratch().at(l % 2, layer.shape.n_out, x.size());
     Forward args{};
     args.links = layer.outputs.view(mine.weights.get());
     if (mine.extra.links() > 0) args.extra = mine.extra.view(mine.extra_weights.get());

@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
     ("name", "steps", "says"),
     [
         ("sb3_ppo_cartpole.py", 512, "actor: 2112 links in the hidden layers"),
-        ("sb3_dqn_cartpole.py", 1200, "3124 links in the hidden layers"),
+        ("sb3_dqn_cartpole.py", 800, "12902 links in the hidden layers"),
         ("torch_ddpg.py", 800, "actor: hidden layers 71% sparse"),
     ],
 )

@@ -99,7 +99,9 @@ class ActorCritic(ABC):
     # ------------------------------------------------- shared steps of the updates
 
     def _update_critics(self, batch: Transitions, y: Floats) -> None:
-        """Both critics one step towards y: the gradient of 1/N Σ (y - Q(s, a))²."""
+        """Both critics one step towards y, along the gradient of 1/N Σ (y - Q(s, a))², and, when it is time, to other
+        links; the actor then adapts at its own first update from there on."""
+        due = self.wiring.rule.due(self.updates)
         for critic in self.critics:
             q = critic.forward(batch.state_action).array[0]
             error = q - y
@@ -111,15 +113,11 @@ class ActorCritic(ABC):
             np.multiply(error, np.float32(2 / batch.size), out=self._dq.array[0])
             critic.backward(self._dq)
             critic.step(self._adam)
+            if due:
+                self._links_replaced += critic.adapt(self.wiring.rule, self.rng)
             self._averages.add("critic_loss", loss)
         self._averages.add("q", float(q.mean()))
-
-    def _adapt_critics(self) -> None:
-        """The critics adapt when it is time; the actor at its own first update from then on."""
-        if self.wiring.rule.due(self.updates):
-            for critic in self.critics:
-                self._links_replaced += critic.adapt(self.wiring.rule, self.rng)
-            self._actor_adapts = True
+        self._actor_adapts |= due
 
     def _adapt_actor(self) -> None:
         if self._actor_adapts:

@@ -78,10 +78,8 @@ class SACAgent(ActorCritic):
         y = batch.reward + o.gamma * (1 - batch.terminated) * soft_value
 
         # L13: θi ← θi - λ ∇J_Q(θi)
-        self._update_critics(batch, y)
-
         # L14-L16: every e updates the critics drop and grow links
-        self._adapt_critics()
+        self._update_critics(batch, y)
 
         # L17: φ ← φ - λ ∇J_π(φ)
         log_prob = self._update_actor(batch)

@@ -55,10 +55,8 @@ class TD3Agent(ActorCritic):
         y = batch.reward + o.gamma * (1 - batch.terminated) * np.minimum(q1, q2)
 
         # L13: θi ← argmin 1/N Σ (y - Q_θi(s, a))²
-        self._update_critics(batch, y)
-
         # L14-L16: every e updates the critics drop and grow links
-        self._adapt_critics()
+        self._update_critics(batch, y)
 
         # L17: every d updates
         if self.updates % o.policy_delay == 0:

@@ -124,7 +124,7 @@ def inspect_run(folder: Path) -> RunInfo:
 
 def list_runs(runs: Path) -> list[RunInfo]:
     """All runs in a folder and in its sub-folders, by name."""
-    found = sorted({*runs.glob("*/config.toml"), *runs.glob("*/*/config.toml")})
+    found = sorted(path for path in runs.rglob("config.toml") if path.parent != runs)
     configs = [path for path in found if path.parent.parent.name != "checkpoint"]  # which has a copy of it
     return [inspect_run(config.parent) for config in configs]
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from rewirl import nn
-from rewirl.agents import Diverged, SACAgent, TD3Agent, costs
+from rewirl.agents import Diverged, costs
 from rewirl.deploy.policy import Policy
 from rewirl.errors import Failed, Refused, Stopped
+from rewirl.training.building import build_agent
 from rewirl.training.config import RunConfig
 from rewirl.training.environments import Environment, Misbehaved, Source
 from rewirl.training.evaluation import Snapshot
@@ -72,14 +73,7 @@ class Run:
         """A fresh agent at step 0."""
         # All chance comes from the seed: the agent's, the loop's, the environment's, and (key 3) each evaluation's.
         agent, loop, env = np.random.SeedSequence(self.config.seed).spawn(3)
-        kind = SACAgent if self.config.method.endswith("sac") else TD3Agent
-        self.agent: TD3Agent | SACAgent = kind(
-            self._env.n_obs,
-            self._env.box,
-            self.config.options,  # type: ignore[arg-type]
-            self.config.wiring(),
-            np.random.default_rng(agent),
-        )
+        self.agent = build_agent(self.config, self._env.n_obs, self._env.box, np.random.default_rng(agent))
         self.loop = Loop(
             self._env,
             self.agent,

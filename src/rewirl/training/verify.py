@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rewirl.agents import ActionBox, SACAgent, TD3Agent
+from rewirl.agents import ActionBox
 from rewirl.deploy.policy import Policy
 from rewirl.errors import Refused
 from rewirl.training import checkpoint
+from rewirl.training.building import build_agent
 from rewirl.training.checkpoint import Damaged
 from rewirl.training.config import RunConfig
 from rewirl.training.folder import RunFolder, inspect_run
@@ -48,8 +49,7 @@ def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
         raise Damaged(f"{path} is of step {saved.step}")
     arrays = unpack(str(path / "state.safetensors"), files["state.safetensors"])
     box = ActionBox(-np.ones(saved.n_act), np.ones(saved.n_act))
-    kind = SACAgent if config.method.endswith("sac") else TD3Agent
-    agent = kind(saved.n_obs, box, config.options, config.wiring(), np.random.default_rng(0))  # type: ignore[arg-type]
+    agent = build_agent(config, saved.n_obs, box, np.random.default_rng(0))
     agent.load_state(part(arrays, "agent."))
     parse(Episode, files["progress.csv"])
     parse(EvaluationRow, files["evaluations.csv"])
