@@ -146,9 +146,9 @@ def test_layers_that_do_not_exist(net):
 
 
 def test_dense_gradients_before_a_backward(net):
-    refuses(ValueError, "no backward was made since the last forward", net.dense_gradient, 0)
+    refuses(ValueError, "the gradients at hidden outputs are gone", net.dense_gradient, 0)
     net.forward(Batch(6, 5))
-    refuses(ValueError, "no backward was made since the last forward", net.dense_gradient, 0)
+    refuses(ValueError, "the gradients at hidden outputs are gone", net.dense_gradient, 0)
 
 
 def test_parameters_that_do_not_fit(net):

@@ -87,7 +87,9 @@ def test_every_update_is_algorithm_3(wiring, taus, seed):
     for number, tau in enumerate(taus):
         if number % 3 == 1:
             layer = int(rng.integers(net.layers))
+            before = target.dense(layer)
             net.rewire(layer, rewired(net.links(layer), rng))
+            np.testing.assert_array_equal(target.dense(layer), before, "rewiring θ leaves θ' as it is")
         if number % 2 == 0:
             shuffle_parameters(net, rng)
         check_update(target, tau)

@@ -6,8 +6,11 @@ import json
 import zipfile
 from pathlib import Path
 
+import gymnasium as gym
+import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from stable_baselines3 import A2C, DDPG, DQN, PPO, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
@@ -63,7 +66,7 @@ class Watch(BaseCallback):
                     absent[links.inputs, links.output_blocks] = False
                     state = [v for v in optimizer.state[weight].values() if v.ndim > 0]
                     for values in (weight, weight.grad, *state):
-                        assert not values[absent.T].any()
+                        assert not values.reshape(links.n_out, links.n_in)[absent.T].any()
 
     def _on_target(self, network: object) -> None:
         self.target_uses += 1
@@ -98,6 +101,34 @@ def test_an_agent_stays_as_sparse_as_asked(name: str, rule: Rule) -> None:
     if name in ("td3", "ddpg", "sac", "dqn"):
         assert watch.target_uses > 20
         assert watch.followed_alone > 0, "targets must have had links of their own for this to say anything"
+
+
+class Images(gym.Env):
+    observation_space = spaces.Box(0, 255, (1, 36, 36), np.uint8)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: object = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
+        return self.observation_space.sample(), float(action), False, False, {}
+
+
+def test_convolutions_and_their_targets() -> None:
+    options = {"learning_starts": 4, "batch_size": 4, "buffer_size": 20, "train_freq": 1, "target_update_interval": 1}
+    model = DQN("CnnPolicy", Images(), policy_kwargs={"net_arch": [16]}, seed=0, device="cpu", tau=0.2, **options)
+    training = SparseTraining(SET(eta=0.2, every=3), sparsity=0.9, seed=0)
+    watch = Watch(training)
+    model.learn(16, callback=CallbackList([training, watch]))
+    assert watch.followed_alone > 0
+    features = training.wirings["q.features"]
+    assert features.statistics()["sparsity"] == pytest.approx(0.9, abs=1e-4)
+    assert features.replaced > 0
+    extractors = (model.q_net.features_extractor, model.q_net_target.features_extractor)
+    for layer, links in features.links.items():
+        for extractor in extractors:
+            assert int(extractor.get_submodule(layer.removeprefix("features.")).weight.count_nonzero()) <= links.count
 
 
 def test_targets_start_as_copies() -> None:
@@ -196,8 +227,9 @@ def test_the_agents_seed_decides_the_wiring() -> None:
 
 
 def test_lambdas_are_for_each_network() -> None:
-    training = SparseTraining(SET(), lambdas=(2, 3), seed=0)
-    agent("td3").learn(5, callback=training)
+    training = SparseTraining(SET(), lambdas=np.array([2, 3]), seed=0)
+    model = agent("td3").learn(5, callback=training)
+    model.learn(5, callback=SparseTraining(SET(), lambdas=[2.0, 3.0]))
     counts = {name: [links.count for links in w.links.values()] for name, w in training.wirings.items()}
     assert counts == {"actor": [54, 120], "critic1": [56, 120], "critic2": [56, 120]}
 

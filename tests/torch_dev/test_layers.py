@@ -37,7 +37,7 @@ def test_all_but_the_last_are_sparse() -> None:
 
 
 def test_lambdas_count_as_in_the_paper() -> None:
-    links = sparsify(mlp(), rule=SET(), lambdas=(1.5, 2), seed=0).links
+    links = sparsify(mlp(), rule=SET(), lambdas=np.array([1.5, 2]), seed=0).links
     assert (links["0"].count, links["2"].count) == (33, 48)
 
 

@@ -44,7 +44,7 @@ class SparseTraining(BaseCallback):
     ) -> None:
         super().__init__(verbose)
         self.rule, self.seed = rule, seed
-        self._asked = Asked(sparsity, None if lambdas is None else tuple(lambdas), block)
+        self._asked = Asked.of(sparsity, lambdas, block)
         self._attachment: Attachment | None = None
 
     @property

@@ -137,9 +137,8 @@ def _links(model: TD3 | SAC, name: str, stack: Stack) -> list[Links]:
 
 def _keep_record(model: TD3 | SAC, agent: TD3Agent | SACAgent) -> None:
     """What `SparseTraining` needs to go on with the agent's links."""
-    lambdas = agent.wiring.lambdas
-    asked = records.Asked(agent.wiring.sparsity, None if lambdas is None else tuple(lambdas), agent.wiring.block)
-    record = records.new_record(model, asked)
+    asked = agent.wiring
+    record = records.new_record(model, records.Asked.of(asked.sparsity, asked.lambdas, asked.block))
     record["updates"] = agent.updates
     rng = copy.deepcopy(agent.rng)
     for network in agent_networks(model):

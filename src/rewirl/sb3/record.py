@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,12 @@ class Asked(NamedTuple):
     lambdas: tuple[float, ...] | None
     block: int
 
+    @classmethod
+    def of(cls, sparsity: float | None, lambdas: Iterable[float] | None, block: int) -> Asked:
+        """As plain numbers, whatever kind of numbers and sequence were given."""
+        plain = None if lambdas is None else tuple(float(value) for value in lambdas)
+        return cls(None if sparsity is None else float(sparsity), plain, int(block))
+
 
 def record_of(model: BaseAlgorithm) -> dict[str, Any] | None:
     """The record of an agent that was sparse before, as it was kept or loaded."""
@@ -40,8 +47,7 @@ def new_record(model: BaseAlgorithm, asked: Asked) -> dict[str, Any]:
 
 def asked_in(record: dict[str, Any]) -> Asked:
     """What was asked for when the agent became sparse."""
-    sparsity, lambdas, block = (record["asked"][name] for name in Asked._fields)
-    return Asked(sparsity, None if lambdas is None else tuple(lambdas), block)
+    return Asked.of(**record["asked"])
 
 
 def check(record: dict[str, Any], asked: Asked, networks: list[AgentNetwork]) -> None:

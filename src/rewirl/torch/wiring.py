@@ -53,7 +53,7 @@ def sparsify(
     names = chosen(found, layers if links is None else links)
     shapes = {name: shape_of(name, found[name]) for name in names}
     refuse_shared(module, names)
-    if [lambdas, sparsity, links].count(None) != 2 and rule.sparse:
+    if rule.sparse and sum(given is not None for given in (lambdas, sparsity, links)) != 1:
         raise ValueError("give one of lambdas, sparsity and links: they are ways to say the same thing")
     rng = np.random.default_rng(int(torch.randint(2**63 - 1, ())) if seed is None else seed)
     if links is not None:
@@ -64,11 +64,8 @@ def sparsify(
         wired = [erdos_renyi(*shapes[name], count, rng, block) for name, count in counts.items()]
     else:
         wired = [Links.dense(*shape) for shape in shapes.values()]
-    keeps_gradients = rule.wants_gradients
-    sparse = [
-        SparseLayer(name, found[name], of_layer, keeps_gradients=keeps_gradients)
-        for name, of_layer in zip(names, wired, strict=True)
-    ]
+    keeps = rule.wants_gradients
+    sparse = [SparseLayer(name, found[name], w, keeps_gradients=keeps) for name, w in zip(names, wired, strict=True)]
     return Wiring(module, sparse, rule, rng)
 
 

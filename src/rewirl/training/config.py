@@ -63,7 +63,7 @@ class RunConfig:
     """Transitions that are remembered."""
     threads: int = 1
     """Threads of the kernels; results are the same for any number."""
-    checkpoint_every: int = 10_000
+    checkpoint_every: int = 25_000
     """Steps from one checkpoint to the next, at most; taken at the end of an episode where there is one."""
     keep_replay: bool = False
     """Keep the replay in the run folder after the last step, so that the run can go on later."""
