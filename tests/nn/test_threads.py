@@ -150,7 +150,7 @@ def test_the_number_of_threads_changes_while_kernels_run():
     workers = [threading.Thread(target=work) for _ in range(2)]
     for worker in workers:
         worker.start()
-    for n in range(200):
+    for n in range(1000):
         set_threads(1 + n % 3)
     done.set()
     for worker in workers:
