@@ -39,7 +39,7 @@ $(VENV)/.run: pyproject.toml CMakeLists.txt $(wildcard native/*)
 # What the tests need besides. PyTorch first, alone and exactly this one: any other wish pulls gigabytes of CUDA.
 $(VENV)/.dev: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet torch==2.13.0
-	$(BIN)/python -m pip install --quiet -e ".[test]"
+	$(BIN)/python -m pip install --quiet --group test
 	touch $@
 
 clean:
