@@ -76,6 +76,9 @@ class Watch(BaseCallback):
             self.followed_alone += int(((target != 0) & (online == 0)).sum() > 0)
 
     def _on_step(self) -> bool:
+        for network in self.networks:  # as another callback would save it now
+            if network.target is not None and not isinstance(self.model, DQN):  # whose targets follow between updates
+                self._on_target(network)
         return True
 
 

@@ -197,8 +197,11 @@ def test_rigl_grows_where_this_steps_gradient_is_largest() -> None:
 def test_rigl_without_a_backward_is_refused() -> None:
     module = Perceptron()
     wiring = sparsify(module, rule=RigL(every=1), sparsity=0.5, seed=0)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    step(module, optimizer, torch.Generator())
+    assert wiring.after_step(optimizer) > 0
     with pytest.raises(RuntimeError, match="RigL grows by gradients, and layer '0' had none in this step"):
-        wiring.after_step(torch.optim.SGD(module.parameters(), lr=0.1))
+        wiring.after_step(optimizer)
 
 
 def test_own_updates_are_counted() -> None:
@@ -346,6 +349,14 @@ def test_a_resumed_training_goes_on_exactly(rule: DropAndGrow, wiring_first: boo
     assert links == expected[1]
     for mine, theirs in zip(parameters, expected[2], strict=True):
         assert torch.equal(mine, theirs)
+
+
+def test_loaded_links_are_the_only_ones_that_have_weights() -> None:
+    module, wiring, _ = training(SET())
+    wiring.load_state_dict(sparsify(Perceptron(), rule=SET(), sparsity=0.5, seed=1).state_dict())
+    for name, links in wiring.links.items():
+        weight = module.get_submodule(name).weight
+        assert not weight[~exists(links, weight.shape)].any()
 
 
 def changed(**entries: object) -> Callable[[dict[str, object]], dict[str, object]]:
