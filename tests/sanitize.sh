@@ -15,7 +15,7 @@ isolation=$("$python" -c "import nanobind, scikit_build_core" 2>/dev/null && ech
 "$python" -m pip install --quiet $isolation --no-deps --upgrade --target "$site" . -Cbuild-dir=build/sanitize/cmake \
   -Ccmake.define.REWIRL_SANITIZE=ON -Ccmake.define.CMAKE_CXX_FLAGS="$sanitizers" \
   -Ccmake.define.CMAKE_CXX_COMPILE_OBJECT="<CMAKE_CXX_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -O1 -g1 -o <OBJECT> -c <SOURCE>" \
-  -Cinstall.strip=false
+  -Ccmake.build-type=RelWithDebInfo -Cinstall.strip=false  # so that reports name functions and lines
 
 # The interpreter is not instrumented, so the sanitizers come first by LD_PRELOAD, with the C++ library whose exceptions they
 # intercept. Without `site` (-S) no editable installation stands before the one made here.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import torch
@@ -70,6 +70,8 @@ class SparseLayer:
         self._hook.remove()
 
     def _on_gradient(self, gradient: Tensor) -> Tensor:
+        if self.links.n_free == 0:
+            return gradient
         if self._keeps_gradients:
             # Adds up as .grad itself does, and begins anew where zero_grad made that begin anew: gradients of other
             # losses that came this way (an actor's through its critic) are not this step's.
@@ -78,8 +80,6 @@ class SparseLayer:
                 self._gradient = gradient.detach()
             else:
                 self._gradient = before + gradient.detach()
-        if self.links.n_free == 0:
-            return gradient
         bits = self._bits_for(gradient)
         if gradient.requires_grad:  # somebody will differentiate it again
             return gradient.masked_fill(bits == 0, 0)
@@ -145,17 +145,13 @@ def chosen(found: dict[str, Layer], choice: Choice | None) -> list[str]:
 def refuse_shared(module: nn.Module, names: Iterable[str]) -> None:
     """A weight that two modules use cannot have two wirings, and one that a mask is for must not be somewhere else."""
     owners: dict[int, dict[int, str]] = {}
-    for name, parameter in _all_parameters(module):
+    for name, parameter in module.named_parameters(remove_duplicate=False):
         owner, _, _ = name.rpartition(".")
         owners.setdefault(id(parameter), {}).setdefault(id(module.get_submodule(owner)), owner)
     for name in names:
         users = list(owners[id(module.get_submodule(name).weight)].values())
         if len(users) > 1:
             raise ValueError(f"the weight of layer {name!r} is shared by {' and '.join(map(repr, users))}: untie them")
-
-
-def _all_parameters(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    return module.named_parameters(remove_duplicate=False)
 
 
 def _hooks(weight: Tensor) -> list[object]:
