@@ -58,7 +58,7 @@ def test_in_memory_is_the_same_and_continues(tmp_path: Path) -> None:
 
 
 def clockless(run: Run) -> list[object]:
-    return [dataclasses.replace(row, seconds=0.0, steps_per_second=0.0) for row in run.evaluations]
+    return [dataclasses.replace(row, seconds=0.0, steps_per_second=0.0, memory_mb=0.0) for row in run.evaluations]
 
 
 @pytest.mark.parametrize("replay_size", [50, 300])

@@ -221,7 +221,7 @@ def test_verify_finds_nothing_wrong_with_a_good_run(tmp_path: Path) -> None:
     [
         ("evaluations.csv", lambda c: c.replace(b"\n150,", b"\n151,"), "does not begin with"),
         ("evaluations.csv", lambda c: c + c.splitlines(keepends=True)[-1], "a row twice, or lacks one"),
-        ("evaluations.csv", lambda c: c + b"half", "line 5 has 1 of 23 columns"),
+        ("evaluations.csv", lambda c: c + b"half", "line 5 has 1 of 24 columns"),
         ("progress.csv", lambda c: c + c.splitlines(keepends=True)[-1], "twice, or in another order"),
         ("progress.csv", lambda c: b"", "does not begin with"),
         ("policy.safetensors", lambda c: c[:-1] + bytes([c[-1] ^ 1]), "policy.safetensors: the file is damaged"),

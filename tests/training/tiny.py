@@ -19,7 +19,7 @@ from gymnasium.spaces import Box
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.training import Run, RunConfig, resume, start
 
-CLOCK = {"seconds", "steps_per_second"}
+CLOCK = {"seconds", "steps_per_second", "memory_mb"}
 """Columns that depend on the clock: all others must be the same bit by bit."""
 
 

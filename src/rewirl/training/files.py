@@ -90,6 +90,18 @@ def room_for(what: str, needed: int, folder: Path, consolation: str) -> Iterator
         ) from error
 
 
+@contextmanager
+def complaining(path: Path) -> Iterator[None]:
+    """Turns a failed write to a file that grows with the run into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        full = "the disk is full: " if error.errno in FULL else ""
+        raise Failed(
+            f"{full}{path} could not be written ({error.strerror}); the last checkpoint is whole: make room and resume"
+        ) from error
+
+
 def free_memory() -> int:
     """Bytes of memory that this process may still take."""
     page = os.sysconf("SC_PAGE_SIZE")

@@ -23,6 +23,7 @@ class RunFolder:
         self.status = path / "status.json"
         self.evaluations = path / "evaluations.csv"
         self.progress = path / "progress.csv"
+        self.wiring = path / "wiring.bin"
         self.checkpoints = path / "checkpoint"
         self.policy = path / "policy.safetensors"
         self.best_policy = path / "best_policy.safetensors"

@@ -84,7 +84,7 @@ def _begin(config: RunConfig, source: Source, store: Store, observers: Sequence[
         replay = ReplayFile.create(store.place.replay, config.replay_size, slots, run.shape)
         store.set_limit(config, replay)
         run.begin(replay)
-        run.record.begin()
+        run.record.begin(run.agent.networks)
         store.place.checkpoints.mkdir(exist_ok=True)
     except BaseException:
         store.close()
@@ -164,7 +164,8 @@ def _load(
             )
         run.begin(_replay(run, saved, store))
         _restore(run, saved, arrays)
-        run.record.begin(files["evaluations.csv"], files["progress.csv"])
+        if not run.record.begin(run.agent.networks, files["evaluations.csv"], files["progress.csv"]):
+            run.tell(f"{place.wiring} is damaged: how the wiring moved is not known for every evaluation")
         if "best_policy.safetensors" in files:
             write_over(place.best_policy, files["best_policy.safetensors"])
     except BaseException:

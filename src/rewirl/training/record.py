@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import resource
+import sys
 from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +15,7 @@ from rewirl.agents import Costs, Diverged
 from rewirl.nn import Network
 from rewirl.training.evaluation import Evaluation, Snapshot
 from rewirl.training.rows import STATISTICS, Episode, EvaluationRow, Table, parse
+from rewirl.training.wiring_log import WiringLog
 
 if TYPE_CHECKING:
     from rewirl.training.run import Run
@@ -47,12 +52,14 @@ class Record:
         self.row_step, self.row_seconds = 0, 0.0
         self.evaluations = Table(EvaluationRow, store.place.evaluations if store else None)
         self.progress = Table(Episode, store.place.progress if store else None)
+        self.wiring = WiringLog(store.place.wiring if store and costs.sparsity else None)
 
-    def begin(self, evaluations: bytes = b"", progress: bytes = b"") -> None:
-        """Makes the files hold what they held at a checkpoint, or only their column names."""
+    def begin(self, networks: Mapping[str, Network], evaluations: bytes = b"", progress: bytes = b"") -> bool:
+        """Makes the files hold what they held at a checkpoint, or nothing; False if the log of the wiring has gaps."""
         self.rows = parse(EvaluationRow, evaluations) if evaluations else []
         self.evaluations.begin(evaluations)
         self.progress.begin(progress)
+        return self.wiring.begin(networks, len(self.rows) + len(self.pending))
 
     @property
     def begun(self) -> bool:
@@ -71,6 +78,7 @@ class Record:
             "step": step,
             "seconds": round(seconds, 3),
             "steps_per_second": round((step - self.row_step) / elapsed, 1) if elapsed > 0 else 0.0,
+            "memory_mb": own_memory_mb(),
             "episodes": run.episodes,
             "updates": agent.updates,
             "links": self._costs.links,
@@ -79,6 +87,7 @@ class Record:
             **{name: statistics.get(name) for name in STATISTICS},
         }
         self.row_step, self.row_seconds = step, seconds
+        self.wiring.add(agent.networks)
         self.pending.append(Pending(values, run.loop.acted, Snapshot.of(agent, step)))
         return self.pending[-1]
 
@@ -111,6 +120,17 @@ class Record:
     def close(self) -> None:
         self.evaluations.close()
         self.progress.close()
+        self.wiring.close()
+
+
+def own_memory_mb() -> float:
+    """Of this process, now; where the system does not say it by kind, the most that it ever had."""
+    with suppress(OSError), open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("RssAnon:"):
+                return round(int(line.split()[1]) / 1024, 1)
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
 def _per_layer(network: Network) -> str:

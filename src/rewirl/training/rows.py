@@ -8,8 +8,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
-from rewirl.errors import Failed
-from rewirl.training.files import FULL
+from rewirl.training.files import complaining
 
 STATISTICS = ("critic_loss", "actor_loss", "q", "alpha", "entropy", "links_replaced", "targets_follow")
 """Of `agent.statistics()`, what an evaluation row holds."""
@@ -32,6 +31,8 @@ class EvaluationRow:
     """Wall-clock of the run so far, all sessions together."""
     steps_per_second: float
     """Since the row before."""
+    memory_mb: float
+    """Resident memory of the process without what it maps from files, such as the replay."""
     episodes: int
     """Training episodes that have ended."""
     updates: int
@@ -81,7 +82,7 @@ class Table(Generic[Row]):
         """Makes the file hold exactly `content` (nothing: the column names), and opens it for more."""
         if self._path:
             content = content or _line(self._columns)
-            with self._complaining():
+            with complaining(self._path):
                 self._file = self._path.open("r+b" if self._path.exists() else "w+b")
                 if self._file.read(len(content)) != content:
                     self._file.seek(0)
@@ -91,14 +92,14 @@ class Table(Generic[Row]):
                 self._file.flush()
 
     def add(self, row: Row) -> None:
-        if self._file:
-            with self._complaining():
+        if self._file and self._path:
+            with complaining(self._path):
                 self._file.write(_line(astuple(row)))
 
     def flush(self) -> None:
         """Makes the rows visible to other programs."""
-        if self._file:
-            with self._complaining():
+        if self._file and self._path:
+            with complaining(self._path):
                 self._file.flush()
 
     def content(self) -> bytes:
@@ -107,30 +108,10 @@ class Table(Generic[Row]):
         return self._path.read_bytes() if self._path else b""
 
     def close(self) -> None:
-        if self._file:
+        if self._file and self._path:
             file, self._file = self._file, None
-            with self._complaining():
+            with complaining(self._path):
                 file.close()
-
-    def _complaining(self) -> _Complaint:
-        return _Complaint(self._path)
-
-
-class _Complaint:
-    """Turns a failed write into a sentence."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            full = "the disk is full: " if error.errno in FULL else ""
-            raise Failed(
-                f"{full}{self._path} could not be written ({error.strerror}); the last checkpoint is whole: make room "
-                "and resume"
-            ) from error
 
 
 def parse(kind: type[Row], content: bytes) -> list[Row]:

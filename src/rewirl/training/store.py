@@ -77,6 +77,7 @@ class Store:
         }
         if record.rows:
             files["best_policy.safetensors"] = self.place.best_policy.read_bytes()
+        record.wiring.sync()
         path = checkpoint.write(self.place.checkpoints, loop.step, files)
         self.last_step = loop.step
         return path

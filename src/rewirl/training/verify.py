@@ -10,7 +10,7 @@ import numpy as np
 from rewirl.agents import ActionBox
 from rewirl.deploy.policy import Policy
 from rewirl.errors import Refused
-from rewirl.training import checkpoint
+from rewirl.training import checkpoint, wiring_log
 from rewirl.training.building import build_agent
 from rewirl.training.checkpoint import Damaged
 from rewirl.training.config import RunConfig
@@ -67,6 +67,8 @@ def _tables(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
         return  # rows may be on their way
     yield from _about(place.evaluations, lambda: _evaluation_steps(place.evaluations, config))
     yield from _about(place.progress, lambda: _episode_steps(place.progress))
+    if place.wiring.exists():
+        yield from _about(place.wiring, lambda: _wiring(place))
 
 
 def _evaluation_steps(path: Path, config: RunConfig) -> None:
@@ -82,6 +84,16 @@ def _episode_steps(path: Path) -> None:
         if episode.step < before + episode.length:
             raise Damaged(f"{path} has the episode that ends at step {episode.step} twice, or in another order")
         before = episode.step
+
+
+def _wiring(place: RunFolder) -> None:
+    logged = wiring_log.read(place.wiring)
+    for number, row in enumerate(parse(EvaluationRow, place.evaluations.read_bytes())):
+        for name in ("actor", "critic1", "critic2"):
+            for layer, links in enumerate(map(int, getattr(row, f"{name}_links").split())):
+                bits = logged[name, layer]
+                if number >= len(bits) or bits[number].sum() != links:
+                    raise Damaged(f"{place.wiring} does not have the {links} links of {name} at step {row.step}")
 
 
 def _policies(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
