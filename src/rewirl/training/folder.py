@@ -13,6 +13,9 @@ from rewirl.training.files import from_json, to_json, write_over
 from rewirl.training.lock import holder_of
 from rewirl.training.rows import EvaluationRow, parse
 
+LEFTOVERS = (".policy.", ".best_policy.", ".initial_policy.", ".status.", ".config.", ".about.")
+"""How the names of files begin that were being written over."""
+
 
 class RunFolder:
     """The files of a run."""
@@ -24,9 +27,11 @@ class RunFolder:
         self.evaluations = path / "evaluations.csv"
         self.progress = path / "progress.csv"
         self.wiring = path / "wiring.bin"
+        self.about = path / "about.json"
         self.checkpoints = path / "checkpoint"
         self.policy = path / "policy.safetensors"
         self.best_policy = path / "best_policy.safetensors"
+        self.initial_policy = path / "initial_policy.safetensors"
         self.replay = path / "replay.bin"
 
     def make(self) -> None:
@@ -57,7 +62,7 @@ class RunFolder:
     def clean(self) -> None:
         """Removes what a kill left of files that were being written."""
         for leftover in self.path.glob(".*"):
-            if leftover.is_file() and leftover.name.startswith((".policy.", ".best_policy.", ".status.", ".config.")):
+            if leftover.is_file() and leftover.name.startswith(LEFTOVERS):
                 leftover.unlink(missing_ok=True)
 
 
@@ -91,6 +96,18 @@ def run_folder(runs: Path, name: str) -> Path:
     if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
         raise Refused(f"{name!r} is no name for a run: it must be one word that a folder can have, e.g. first-try")
     return runs / name
+
+
+def policy_file(path: Path, *, best: bool = False) -> Path:
+    """Where the policy is that a path names: a policy file, or a run folder for its last or best one."""
+    place = RunFolder(path)
+    if path.is_dir() and not place.config.exists():
+        raise Refused(f"{path} is no run folder: it has no config.toml (rewirl list shows where runs are)")
+    file = path if not path.is_dir() else place.best_policy if best else place.policy
+    if not file.exists():
+        what = f"{path} has no policy yet" if path.is_dir() else f"there is no {path}"
+        raise Refused(f"{what}: give a run folder with a trained policy, or a policy.safetensors")
+    return file
 
 
 def inspect_run(folder: Path) -> RunInfo:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rewirl.errors import Failed, Refused
-from rewirl.training import checkpoint
+from rewirl.training import about, checkpoint
 from rewirl.training.checkpoint import Damaged
 from rewirl.training.config import RunConfig
 from rewirl.training.environments import EnvLike, Misbehaved, Source, probe
 from rewirl.training.evaluation import Snapshot
 from rewirl.training.files import write_over
 from rewirl.training.folder import RunFolder, inspect_run
+from rewirl.training.initial import InitialPolicy, keep, kept, pinned
 from rewirl.training.observer import Observer
 from rewirl.training.record import Pending
 from rewirl.training.replay import Replay, ReplayFile
@@ -30,9 +31,15 @@ def start(
     observers: Sequence[Observer] = (),
 ) -> Run:
     """A new run, in a folder or only in memory. What can be refused is refused here, before the first step."""
+    config, initial = pinned(config)
+    if config.initial_samples and not initial:
+        raise Refused(
+            f"initial_samples = {config.initial_samples[:19]}… says what the policy is, not where: give a run folder or "
+            "policy file"
+        )
     source = Source(config.task, config.task if env is None else env)
     if folder is None:
-        run = Run(config, source, None, observers)
+        run = Run(config, source, None, observers, initial)
         run.begin(Replay.in_memory(config.replay_size, run.shape))
         return run
     place = RunFolder(folder)
@@ -44,14 +51,17 @@ def start(
     new = not folder.exists()
     place.make()
     try:
-        run = _begin(config, source, Store(place), observers)
+        run = _begin(config, source, Store(place), observers, initial)
     except Refused:
         if new:
             for leftover in ("lock", "replay.bin"):
                 (folder / leftover).unlink(missing_ok=True)
             folder.rmdir()
         raise
+    if initial:
+        keep(place, initial)
     write_over(place.config, run.config_file)
+    about.write(place.about, run.step)
     if unfit:
         run.tell(f"{unfit}: the run can be resumed, but is not promised to be the same bit by bit")
     return run
@@ -71,15 +81,17 @@ def resume(
     place.make()
     store = Store(place)
     try:
-        return _resume(store, config, env, observers)
+        return _resume(store, config and pinned(config)[0], env, observers)
     except BaseException:
         store.close()
         raise
 
 
-def _begin(config: RunConfig, source: Source, store: Store, observers: Sequence[Observer]) -> Run:
+def _begin(
+    config: RunConfig, source: Source, store: Store, observers: Sequence[Observer], initial: InitialPolicy | None
+) -> Run:
     try:
-        run = Run(config, source, store, observers)
+        run = Run(config, source, store, observers, initial)
         slots = ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every)
         replay = ReplayFile.create(store.place.replay, config.replay_size, slots, run.shape)
         store.set_limit(config, replay)
@@ -110,6 +122,7 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
             checkpoint.remove(newer)
         checkpoint.clean(place.checkpoints)
         write_over(place.config, run.config_file)
+        about.write(place.about, run.step)
         for text in [*(f"{problem}; the checkpoint before it is used" for problem in problems), *notices]:
             run.tell(text)
         return run
@@ -118,8 +131,10 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
     config = _config(place, None, given, notices)
     if inspect_run(place.path).step > config.checkpoint_every:
         raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")
-    run = _begin(config, Source(config.task, config.task if env is None else env), store, observers)
+    source = Source(config.task, config.task if env is None else env)
+    run = _begin(config, source, store, observers, kept(place, config))
     write_over(place.config, run.config_file)
+    about.write(place.about, run.step)
     return run
 
 
@@ -153,7 +168,8 @@ def _load(
     saved = Saved.from_json(str(path / "run.json"), files["run.json"])
     arrays = unpack(str(path / "state.safetensors"), files["state.safetensors"])
     place = store.place
-    run = Run(config, Source(config.task, config.task if env is None else env), store, observers)
+    initial = kept(place, config) if saved.step < config.random_steps else None
+    run = Run(config, Source(config.task, config.task if env is None else env), store, observers, initial)
     try:
         if not checkpoint.step_of(path) == saved.step == saved.replay_count:
             raise Damaged(f"{path / 'run.json'} is of step {saved.step} with {saved.replay_count} transitions")
