@@ -150,7 +150,10 @@ class LiveDisplay(Observer):
         if run.done:
             return "done"
         left = run.config.random_steps - run.step
-        return f"trying random actions, {left:,} more" if left > 0 else "learning"
+        if left <= 0:
+            return "learning"
+        acts = "acting by the initial policy" if run.config.initial_samples else "trying random actions"
+        return f"{acts}, {left:,} more"
 
     def _width(self) -> int:
         # Room for the ^C that a terminal echoes: were it to wrap, the panel would be drawn a line too low.

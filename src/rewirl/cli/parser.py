@@ -77,6 +77,8 @@ def _reader(hint: Any) -> tuple[Callable[[str], Any], str, bool]:
         return (lambda text: text if text in literals else read(text)), f"{metavar}|{literals[0]}", several
     if origin is tuple:
         return *_reader(inner[0])[:2], True
+    if hint is str:
+        return str, "PATH", False
     return (whole, "N", False) if hint is int else (number, "X", False)
 
 

@@ -72,8 +72,9 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
 def remarks(config: RunConfig) -> Iterator[str]:
     """What someone may not have meant."""
     if config.steps <= config.random_steps:
+        acts = "samples of the initial policy" if config.initial_samples else "random actions"
         yield (
-            f"Note: all {config.steps:,} steps are random actions, so nothing is learned: "
+            f"Note: all {config.steps:,} steps are {acts}, so nothing is learned: "
             f"lower --random-steps ({config.random_steps:,}) or raise --steps."
         )
 

@@ -14,6 +14,7 @@ from rewirl.cli.tables import duration, sparkline
 from rewirl.errors import Refused
 from rewirl.training import EvaluationRow, Observer, Run, inspect_run, resume, start
 from rewirl.training.config import RunConfig
+from rewirl.training.initial import pinned
 from rewirl.training.loggers import LOGGERS, Logger, check_logger
 
 
@@ -66,7 +67,7 @@ def train(config: RunConfig, folder: Path, console: Console, logs: Sequence[str]
 
 
 def _go_on(config: RunConfig, folder: Path, console: Console, observers: Sequence[Observer]) -> Run:
-    info = inspect_run(folder)
+    info, config = inspect_run(folder), pinned(config)[0]
     differences = info.config.differences(config) if info.config else []
     if differences:
         raise Refused(

@@ -55,6 +55,8 @@ class RunConfig:
     """Neighbouring outputs that share an input, 1, 2 or 4: 1 is the paper's wiring, 4 is faster."""
     random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
+    initial_samples: str | None = None
+    """A run folder or policy file whose policy acts in those steps instead of chance."""
     eval_every: int = 5000
     """Steps from one evaluation to the next; the first is at step 0; 0 means none."""
     eval_episodes: int = 10
@@ -108,6 +110,10 @@ class RunConfig:
         for name in ("random_steps", "eval_every"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, and is {getattr(self, name)}")
+        if self.initial_samples is not None and not (self.initial_samples and self.random_steps):
+            raise ValueError(
+                "initial_samples must be a run folder or policy file, and random_steps how many samples to take from it"
+            )
         chosen = _method(self.method)
         if not isinstance(self.options, chosen.options):
             raise ValueError(f"{self.method} needs {chosen.options.__name__}, not {type(self.options).__name__}")
@@ -264,6 +270,10 @@ def _as_type(name: str, hint: Any, value: object) -> Any:
     if hint is bool:
         if not isinstance(value, bool):
             raise TypeError(f"{name} must be true or false, not {value!r}")
+        return value
+    if hint is str:
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a text, not {value!r}")
         return value
     return whole_number(name, value) if hint is int else finite_number(name, value)
 

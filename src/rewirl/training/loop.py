@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,12 @@ class Loop:
         random_steps: int,
         env_seed: int,
         rng: np.random.Generator,
+        initial: Callable[[Floats, np.random.Generator], Floats] | None = None,
     ) -> None:
+        """`initial` chooses the actions of the random steps instead of chance."""
         self.env, self.agent, self.replay = env, agent, replay
         self.random_steps, self.env_seed, self.rng = random_steps, env_seed, rng
+        self._initial = initial or self._by_chance
         self._batch = Transitions(env.n_obs, env.box.size, agent.options.batch)
         self.step = 0
         self.episodes = 0
@@ -74,9 +77,12 @@ class Loop:
 
     def _choose(self, obs: Floats) -> Floats:
         if self.step < self.random_steps:
-            return self.rng.uniform(-1, 1, self.env.box.size).astype(np.float32)
+            return self._initial(obs, self.rng)
         self.acted += 1
         return self.agent.explore(obs)
+
+    def _by_chance(self, _: Floats, rng: np.random.Generator) -> Floats:
+        return rng.uniform(-1, 1, self.env.box.size).astype(np.float32)
 
     def _keep(self, action: Floats) -> None:
         if self.episode_length == len(self._actions):

@@ -34,8 +34,8 @@ def start(
     config, initial = pinned(config)
     if config.initial_samples and not initial:
         raise Refused(
-            f"initial_samples = {config.initial_samples[:19]}… says what the policy is, not where: give a run folder or "
-            "policy file"
+            f"initial_samples = {config.initial_samples[:19]}… says what the policy is, and not where: give a run "
+            "folder or policy file"
         )
     source = Source(config.task, config.task if env is None else env)
     if folder is None:

@@ -20,6 +20,7 @@ from rewirl.training.config import RunConfig
 from rewirl.training.environments import Environment, Misbehaved, Source
 from rewirl.training.evaluation import Snapshot
 from rewirl.training.evaluator import Elsewhere, Evaluator, Here
+from rewirl.training.initial import InitialPolicy
 from rewirl.training.loop import Loop
 from rewirl.training.observer import Everyone, Observer
 from rewirl.training.record import Record
@@ -46,7 +47,12 @@ class Run:
     """
 
     def __init__(
-        self, config: RunConfig, source: Source, store: Store | None = None, observers: Sequence[Observer] = ()
+        self,
+        config: RunConfig,
+        source: Source,
+        store: Store | None = None,
+        observers: Sequence[Observer] = (),
+        initial: InitialPolicy | None = None,
     ) -> None:
         self.config, self.source, self.store, self.observers = config, source, store, list(observers)
         self._everyone = Everyone(self.observers)
@@ -57,6 +63,9 @@ class Run:
             self.costs = costs(self._env.n_obs, self._env.box.size, config.options, config.wiring())
         except ValueError as error:  # a wiring that the options allow, and the sizes of the task do not
             raise Refused(f"{source.task}: {error}") from None
+        self._initial = initial
+        if initial:
+            initial.check(self._env)
         self.shape = Shape(self._env.n_obs, self._env.box.size)
         self.record = Record(self.costs, store)
         self._evaluator: Evaluator | None = None
@@ -81,6 +90,7 @@ class Run:
             random_steps=self.config.random_steps,
             env_seed=int(env.generate_state(1)[0]),
             rng=np.random.default_rng(loop),
+            initial=self._initial,
         )
 
     # ------------------------------------------------------------------ to look at

@@ -9,12 +9,13 @@ import numpy as np
 
 from rewirl.agents import ActionBox
 from rewirl.deploy.policy import Policy
-from rewirl.errors import Refused
+from rewirl.errors import Failed, Refused
 from rewirl.training import checkpoint, wiring_log
 from rewirl.training.building import build_agent
 from rewirl.training.checkpoint import Damaged
 from rewirl.training.config import RunConfig
 from rewirl.training.folder import RunFolder, inspect_run
+from rewirl.training.initial import kept
 from rewirl.training.replay import ReplayFile, Shape
 from rewirl.training.rows import Episode, EvaluationRow, parse
 from rewirl.training.saved import UNFIT, Saved, part, unpack
@@ -100,12 +101,13 @@ def _policies(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
     for path in (place.policy, place.best_policy):
         if path.exists() or state == "done":
             yield from _about(path, lambda path=path: Policy.load(path))  # type: ignore[misc]
+    yield from _about(place.initial_policy, lambda: kept(place, config))
 
 
 def _about(path: Path, check: Callable[[], object]) -> Iterator[str]:
     try:
         check()
-    except (Damaged, Refused) as error:
+    except (Damaged, Refused, Failed) as error:
         yield str(error)
     except (OSError, *UNFIT) as error:
         yield f"{error}" if str(path) in str(error) else f"{path}: {error}"
