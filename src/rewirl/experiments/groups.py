@@ -1,0 +1,197 @@
+"""Runs of one task and one method that differ in nothing but their seeds, with labels as short as they can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rewirl.agents.methods import METHODS, Method, method
+from rewirl.experiments.numbers import steps_text
+from rewirl.experiments.paper import TASKS
+from rewirl.experiments.runs import Floats, Ints, TrainedRun
+from rewirl.training.config import RunConfig
+
+NO_VARIANT = RunConfig.FREE | {"method", "task", "seed", "eval_every", "eval_episodes"}
+"""Fields of a config that do not make another variant of a method."""
+WIRING = ("sparsity", "lambdas", "eta", "adapt_every", "block")
+HARD = {"tau": 1.0, "target_interval": 1000}
+"""The paper's hard target updates."""
+SHORT = {"adapt_every": "e", "eta": "η", "gamma": "γ", "tau": "τ", "alpha": "α"}
+
+Settings = tuple[tuple[str, Any], ...]
+
+
+class MeanCurve(NamedTuple):
+    """Over the seeds of a group, at each step (all of the same shape)."""
+
+    steps: Ints
+    mean: Floats
+    std: Floats
+    """Over seeds, ddof = 0."""
+    n: Ints
+    """Runs that came so far."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Runs of one task and one variant of a method, by seed."""
+
+    task: str
+    label: str
+    settings: Settings
+    """What is not the method's default."""
+    runs: tuple[TrainedRun, ...]
+
+    @property
+    def method(self) -> Method:
+        return method(self.runs[0].config.method)
+
+    @property
+    def dense(self) -> bool:
+        return not self.method.rule.sparse
+
+    @property
+    def hard(self) -> bool:
+        """Whether it has the paper's hard target updates."""
+        return is_hard(dict(self.settings))
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(run.config.seed for run in self.runs)
+
+    @property
+    def n_text(self) -> str:
+        """How many runs, and which are not whole: 'n = 3 (1 at 300k of 1M)'."""
+        partial: dict[str, int] = {}
+        for run in self.runs:
+            if not run.whole:
+                place = f"at {steps_text(run.last)} of {steps_text(run.config.steps)}"
+                partial[place] = partial.get(place, 0) + 1
+        notes = ", ".join(f"{count} {place}" for place, count in partial.items())
+        return f"n = {len(self.runs)}" + (f" ({notes})" if notes else "")
+
+    def curve(self, column: str = "return_mean") -> MeanCurve:
+        """The mean over seeds at every step at which all runs that came so far were evaluated."""
+        lasts = np.array([run.last for run in self.runs])
+        seen = [set(run.steps.tolist()) for run in self.runs]
+        steps = [
+            step
+            for step in sorted(set().union(*seen))
+            if all(step in have for have, last in zip(seen, lasts, strict=True) if last >= step)
+        ]
+        rows = np.full((len(self.runs), len(steps)), np.nan)
+        for row, run in zip(rows, self.runs, strict=True):
+            at = {step: number for number, step in enumerate(run.steps.tolist())}
+            for number, step in enumerate(steps):
+                if step in at:
+                    row[number] = run.columns[column][at[step]]
+        n = np.array([(lasts >= step).sum() for step in steps], dtype=np.int64)
+        total = np.nansum(rows, axis=0)
+        known = np.isfinite(rows).sum(axis=0)
+        mean = np.divide(total, known, out=np.full(len(steps), np.nan), where=known > 0)
+        squares = np.nansum((rows - mean) ** 2, axis=0)
+        std = np.sqrt(np.divide(squares, known, out=np.full(len(steps), np.nan), where=known > 0))
+        return MeanCurve(np.array(steps, dtype=np.int64), mean, std, n)
+
+
+def grouped(runs: Iterable[TrainedRun]) -> tuple[tuple[Group, ...], tuple[str, ...]]:
+    """Groups by task and method, and notes on runs of the same seed, of which only the longest is kept."""
+    notes = []
+    found: dict[tuple[str, str, Settings], dict[int, TrainedRun]] = {}
+    for run in runs:
+        same = found.setdefault((run.config.task, run.config.method, settings_of(run)), {})
+        other = same.get(run.config.seed)
+        if other is not None:
+            longer, shorter = (run, other) if run.last > other.last else (other, run)
+            notes.append(f"{shorter.folder} is left out: it is the same as {longer.folder} ({run.name}).")
+            run = longer
+        same[run.config.seed] = run
+    labels = labels_of([(name, settings) for _, name, settings in found])
+    order = list(METHODS)
+    keys = sorted(found, key=lambda key: (*_task_order(key[0]), order.index(key[1]), len(key[2]), str(key[2])))
+    groups = []
+    for task, name, settings in keys:
+        by_seed = sorted(found[task, name, settings].items())
+        groups.append(Group(task, labels[name, settings], settings, tuple(run for _, run in by_seed)))
+    return tuple(groups), tuple(notes)
+
+
+def _task_order(task: str) -> tuple[int, str]:
+    """The paper's tasks in the paper's order, then all others by name."""
+    base = task.split("-v")[0]
+    return (TASKS.index(base) if base in TASKS else len(TASKS)), task
+
+
+def settings_of(run: TrainedRun) -> Settings:
+    """What differs in a run from the defaults of its method on its task."""
+    given = run.config.items()
+    default = RunConfig.resolve(method=run.config.method, task=run.config.task).items()
+    if run.start is not None:
+        given = {**given, "initial_samples": run.start}
+    return tuple(
+        (name, value) for name, value in given.items() if name not in NO_VARIANT and default.get(name) != value
+    )
+
+
+def labels_of(variants: Sequence[tuple[str, Settings]]) -> dict[tuple[str, Settings], str]:
+    """A name for each variant of a method: the method's where there is but one, else with what tells them apart.
+
+    >>> variants = [("ds-td3", ()), ("ds-td3", (("adapt_every", 200),)), ("td3", (("lr", 0.1),))]
+    >>> list(labels_of(variants).values())
+    ['ds-td3', 'ds-td3 e=200', 'td3']
+    """
+    out = {}
+    for name, settings in variants:
+        others = [dict(other) for same, other in variants if same == name]
+        mine = dict(settings)
+        differing = {key: value for key, value in mine.items() if any(other.get(key) != value for other in others)}
+        out[name, settings] = " ".join([name, *_words(mine, differing)])
+    return out
+
+
+def _words(settings: Mapping[str, Any], differing: Mapping[str, Any]) -> list[str]:
+    """Hard target updates are always said: the paper has figures with and without."""
+    words = ["hard"] if is_hard(settings) else []
+    return words + [_word(key, value) for key, value in differing.items() if not (words and key in HARD)]
+
+
+def _word(name: str, value: Any) -> str:
+    if name == "sparsity":
+        return f"{100 * value:.4g}%"
+    if name == "lambdas":
+        return "λ=" + "/".join(f"{part:g}" for part in value)
+    if name == "hidden":
+        return "×".join(map(str, value))
+    if name == "block":
+        return f"block {value}"
+    if name == "initial_samples":
+        return f"from {value}"
+    return f"{SHORT.get(name, name)}={f'{value:g}' if isinstance(value, float) else value}"
+
+
+def is_hard(settings: Mapping[str, Any]) -> bool:
+    """
+    >>> is_hard({"tau": 1.0, "target_interval": 1000}), is_hard({"tau": 1.0})
+    (True, False)
+    """
+    return all(settings.get(name) == value for name, value in HARD.items())
+
+
+def counterpart(group: Group, groups: Iterable[Group]) -> Group | None:
+    """The dense group that a group is measured against: the same task and algorithm, and the same settings beside the
+    wiring if there is such a one."""
+    own = tuple(pair for pair in group.settings if pair[0] not in WIRING)
+    dense = [
+        other
+        for other in groups
+        if other.task == group.task and other.dense and other.method.algorithm == group.method.algorithm
+    ]
+    return min(dense, key=lambda other: len(set(other.settings) ^ set(own)), default=None)
+
+
+def cut(group: Group, step: int) -> Group:
+    """The group without the runs that did not come to a step."""
+    return replace(group, runs=tuple(run for run in group.runs if run.last >= step))

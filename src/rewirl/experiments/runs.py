@@ -1,0 +1,179 @@
+"""Run folders as data: what each run measured, whatever of its files is left, and what is missing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.deploy import Policy
+from rewirl.errors import Refused
+from rewirl.experiments.numbers import steps_text
+from rewirl.training import inspect_run, list_runs
+from rewirl.training.about import About
+from rewirl.training.about import read as read_about
+from rewirl.training.config import RunConfig
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NEEDED = ("step", "return_mean")
+"""Columns of evaluations.csv without which there is no curve."""
+WANTED = ("seconds", "memory_mb", "links", "paper_flops", "full_flops")
+"""Columns that older versions may lack: they are NaN then."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedRun:
+    """One run: its config and its evaluations."""
+
+    folder: Path
+    config: RunConfig
+    state: str
+    """running, done, stopped or failed."""
+    steps: Ints
+    """(evaluations,) at which it was evaluated."""
+    columns: dict[str, Floats]
+    """(evaluations,) each, by name: what `NEEDED` and `WANTED` list but the step."""
+    about: tuple[About, ...] = ()
+    """Its sessions; none where about.json is gone."""
+    start: str | None = None
+    """Whose samples it began with, if not random ones."""
+
+    @property
+    def returns(self) -> Floats:
+        """(evaluations,) mean return of each."""
+        return self.columns["return_mean"]
+
+    @property
+    def last(self) -> int:
+        """The step of its last evaluation."""
+        return int(self.steps[-1])
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has all evaluations that its config asks for."""
+        return self.last + self.config.eval_every > self.config.steps
+
+    @cached_property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.config.method} on {self.config.task}, seed {self.config.seed}"
+
+    def until(self, step: int) -> dict[str, Floats]:
+        """Its columns up to a step."""
+        kept = self.steps <= step
+        return {name: values[kept] for name, values in self.columns.items()}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Runs, and a sentence for each thing that someone who looks for a run should know."""
+
+    runs: tuple[TrainedRun, ...]
+    notes: tuple[str, ...]
+
+
+def load(paths: Iterable[Path]) -> Loaded:
+    """All runs in some folders, each a run or a folder of runs. What cannot be used is said in the notes; Refused if
+    nothing can."""
+    folders: dict[Path, Path] = {}
+    given = list(paths)
+    for path in given:
+        if not path.is_dir():
+            raise Refused(f"there is no folder {path}: give run folders, or folders with runs in them")
+        found = [path] if (path / "config.toml").is_file() else [info.folder for info in list_runs(path)]
+        if not found:
+            raise Refused(f"there is no run in {path}: a run folder has a config.toml (see rewirl list)")
+        folders.update({folder.resolve(): folder for folder in found})
+    runs: list[TrainedRun] = []
+    notes: list[str] = []
+    for folder in folders.values():
+        try:
+            runs.append(load_run(folder))
+        except ValueError as error:
+            notes.append(f"{folder} is left out: {error}.")
+    if not runs:
+        raise Refused(f"no run in {', '.join(map(str, given))} can be reported: {' '.join(notes)}")
+    return Loaded(tuple(runs), (*notes, *_about_versions(runs)))
+
+
+def load_run(folder: Path) -> TrainedRun:
+    """One run; ValueError says why it cannot be used. Only config.toml and evaluations.csv are needed."""
+    info = inspect_run(folder)
+    if info.config is None:
+        raise ValueError("its config.toml cannot be read")
+    try:
+        steps, columns = read_evaluations((folder / "evaluations.csv").read_bytes())
+    except OSError as error:
+        raise ValueError(f"its evaluations.csv cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise ValueError(f"its evaluations.csv cannot be read ({error})") from None
+    if not len(steps):
+        raise ValueError("it has no evaluations yet")
+    about = tuple(read_about(folder / "about.json"))
+    return TrainedRun(folder, info.config, info.state, steps, columns, about, _start(folder, info.config))
+
+
+def read_evaluations(content: bytes) -> tuple[Ints, dict[str, Floats]]:
+    """Steps and columns of an evaluations.csv of any version; ValueError for what is none.
+
+    >>> steps, columns = read_evaluations(b"step,return_mean\\n0,-1.5\\n5000,20\\n")
+    >>> steps, columns["return_mean"], columns["memory_mb"]
+    (array([   0, 5000]), array([-1.5, 20. ]), array([nan, nan]))
+    """
+    whole = content[: content.rfind(b"\n") + 1]  # the last line may be on its way
+    try:
+        rows = list(csv.DictReader(io.StringIO(whole.decode("utf-8"))))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+    if rows and (missing := [name for name in NEEDED if rows[0].get(name) is None]):
+        raise ValueError(f"it has no column {missing[0]}")
+    steps = np.array([int(row["step"]) for row in rows], dtype=np.int64)
+    columns = {name: np.array([_number(row.get(name)) for row in rows]) for name in (*NEEDED[1:], *WANTED)}
+    if np.any(np.diff(steps) <= 0) or not np.isfinite(columns["return_mean"]).all():
+        raise ValueError("its steps do not rise, or a return is no number")
+    return steps, columns
+
+
+def _number(text: str | None) -> float:
+    return float(text) if text else math.nan
+
+
+def _start(folder: Path, config: RunConfig) -> str | None:
+    """Whose samples a run began with: the policy's method and age where its copy is left, else its hash."""
+    given = config.initial_samples
+    if given is None:
+        return None
+    try:
+        about = Policy.load(folder / "initial_policy.safetensors").metadata
+        return f"{about['method']} at {steps_text(int(about['step']))}"
+    except (OSError, KeyError, ValueError):
+        return given.removeprefix("sha256:")[:8]
+
+
+def _about_versions(runs: Sequence[TrainedRun]) -> list[str]:
+    """What differs between the runs in how they were made."""
+    notes = []
+    for what in ("versions", "machine"):
+        values: dict[str, dict[str, int]] = {}
+        for run in runs:
+            for name, value in {pair for session in run.about for pair in getattr(session, what).items()}:
+                counts = values.setdefault(name, {})
+                counts[value] = counts.get(value, 0) + 1
+        for name, counts in values.items():
+            if len(counts) > 1:
+                shown = ", ".join(f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in sorted(counts.items()))
+                effect = "wall-clock is not comparable" if what == "machine" else "they are mixed here"
+                notes.append(f"The runs differ in {name}: {shown}; {effect}.")
+    if lacking := [run for run in runs if np.isnan(run.columns["memory_mb"]).all()]:
+        names = "; ".join(run.name for run in lacking[:3]) + (" and others" if len(lacking) > 3 else "")
+        notes.append(f"{len(lacking)} of {len(runs)} runs were logged by a version without memory: {names}.")
+    return notes
