@@ -17,6 +17,8 @@ COMMANDS = {
     "train": "train an agent on a task",
     "demo": "two minutes: a sparse agent learns to run",
     "evaluate": "measure a trained policy",
+    "inspect": "what an agent is: links, features, dead neurons",
+    "play": "show an agent on the screen, or film it",
     "list": "the runs in a folder and their state",
     "verify": "check every file of a run",
     "export": "a trained policy as C source or ONNX",

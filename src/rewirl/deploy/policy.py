@@ -113,6 +113,10 @@ class Policy:
             np.maximum(x, 0, out=x)
         return self.layers[-1](x)
 
+    def __call__(self, observation: ArrayLike) -> Floats:
+        """The action for one observation, or the actions for several: `predict` for those who want nothing else."""
+        return self.predict(observation)[0]
+
     def predict(
         self,
         observation: ArrayLike,

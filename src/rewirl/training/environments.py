@@ -67,15 +67,15 @@ class Source:
         return made
 
 
-def make_by_name(name: str) -> Env:
-    """What gymnasium.make gives, or a refusal with the nearest name that there is.
+def make_by_name(name: str, **options: Any) -> Env:
+    """What gymnasium.make gives with these options, or a refusal with the nearest name that there is.
 
     >>> make_by_name("Pendulum-v1").action_space
     Box(-2.0, 2.0, (1,), float32)
     """
     try:
         with _quiet_models(name):
-            return gymnasium.make(name, disable_env_checker=True)  # its checks are ours, made once
+            return gymnasium.make(name, disable_env_checker=True, **options)  # its checks are ours, made once
     except gymnasium.error.UnregisteredEnv:
         raise Refused(f"there is no task {name!r}{nearest(name, gymnasium.registry)}") from None
     except Exception as error:

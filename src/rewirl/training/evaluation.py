@@ -67,6 +67,15 @@ def evaluate(act: Callable[[Floats], Floats], env: Environment, episodes: int, s
     return Evaluation(tuple(returns), tuple(lengths))
 
 
+def check_fits(policy: Policy, env: Environment) -> None:
+    """Refuses a policy that was trained for observations and actions of other sizes."""
+    if (env.n_obs, env.box.size) != (policy.n_obs, policy.n_act):
+        raise Refused(
+            f"the policy takes {policy.n_obs} observations and gives {policy.n_act} actions, {env.task} has "
+            f"{env.n_obs} and {env.box.size}: it was trained for {policy.task or 'another task'}"
+        )
+
+
 def evaluate_policy(policy: Policy, task: EnvLike, *, episodes: int = 10, seed: int = 0) -> Evaluation:
     """How a policy does, e.g. one that was loaded from a file."""
     if episodes < 1:
@@ -75,12 +84,8 @@ def evaluate_policy(policy: Policy, task: EnvLike, *, episodes: int = 10, seed: 
     made = Source(name, task).make()
     try:
         env = Environment(made, name, scaled=True)
-        if (env.n_obs, env.box.size) != (policy.n_obs, policy.n_act):
-            raise Refused(
-                f"the policy takes {policy.n_obs} observations and gives {policy.n_act} actions, {name} has "
-                f"{env.n_obs} and {env.box.size}: it was trained for {policy.task or 'another task'}"
-            )
-        return evaluate(lambda obs: policy.predict(obs)[0], env, episodes, seed)
+        check_fits(policy, env)
+        return evaluate(policy, env, episodes, seed)
     except Misbehaved as error:
         raise Failed(f"{error} during an evaluation, seed {seed}") from error
     finally:
