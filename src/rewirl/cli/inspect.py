@@ -94,7 +94,8 @@ def headline(seen: Inspection) -> list[RenderableType]:
     if seen.activity:
         result = seen.activity.result
         spread = f"{result.mean:,.1f} ± {result.std:,.1f}" if len(result.returns) > 1 else f"{result.mean:,.1f}"
-        lines.append(Text(f"return {spread} in {len(result.returns)} episodes of {task}"))
+        episodes = f"{len(result.returns)} episode{'s' if len(result.returns) > 1 else ''}"
+        lines.append(Text(f"return {spread} in {episodes} of {task}"))
     return list(lines)
 
 

@@ -123,9 +123,7 @@ def _wiring(seen: Inspection) -> str:
                 f"<figure class='square'>{matrix(weights, what=title)}<figcaption>{title}; "
                 "neurons × neurons</figcaption></figure>"
             )
-    told = (
-        "A pixel for each place of a link: blue is a positive weight, red a negative one, pale a small one."
-    )
+    told = "A pixel for each place of a link: blue is a positive weight, red a negative one, pale a small one."
     return f"{''.join(parts)}<p class='small'>{told}</p>"
 
 

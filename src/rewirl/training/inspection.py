@@ -197,6 +197,8 @@ def look(file: Path, *, episodes: int = 3, seed: int = 0) -> Inspection:
     if info and info.config:
         if file == place.policy:
             networks += _critics(place, info.config, notes)
+        else:
+            notes.append("the critics are left out: those in the checkpoint belong to the last policy")
         movement = _movement(place, info.config, step, notes)
     return Inspection(policy, info, networks, movement, _activity(policy, episodes, seed, notes), notes)
 
@@ -219,7 +221,7 @@ def _critics(place: RunFolder, config: RunConfig, notes: list[str]) -> list[Wire
             notes.append(f"the checkpoint {path.name} cannot be used ({error})")
             continue
         return [Wired(name, saved.step, _layers(net)) for name, net in agent.networks.items() if name != "actor"]
-    notes.append("the critics are not known: there is no checkpoint yet")
+    notes.append("the critics are not known: there is no whole checkpoint yet")
     return []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from typing import Any
 
 import gymnasium
@@ -17,8 +18,8 @@ from rewirl.training.environments import Env, make_by_name
 Frame = NDArray[np.uint8]
 """(height, width, 3)."""
 
-SIZE = (640, 360)
-"""Width and height of a MuJoCo picture, unless given; other tasks have sizes of their own."""
+SIZES = {"human": (960, 540), "rgb_array": (640, 360)}
+"""Width and height of MuJoCo's window and pictures, unless given; other tasks have sizes of their own."""
 FPS = 30
 """Of a task that does not say how many of its steps are a second."""
 HEADLESS = ("egl", "osmesa")
@@ -89,16 +90,15 @@ def fps_of(env: Env) -> float:
 def picture(env: Env, task: str, size: tuple[int, int] | None = None) -> Frame:
     """The environment as it is now, as (width, height) if given; refused where it cannot be drawn."""
     try:
-        drawn = env.render()
+        with warnings.catch_warnings(action="ignore"):  # what graphics libraries say before they fail
+            drawn = env.render()
     except gymnasium.error.DependencyNotInstalled as error:
         raise Refused(f"{task} cannot be drawn: {error}") from None
     except Exception as error:  # of graphics drivers, anything
         raise Refused(f"{task} cannot be drawn ({type(error).__name__}: {error}){_hint(task)}") from error
     frame = np.asarray(drawn)
     if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
-        raise Refused(
-            f"{task} draws {type(drawn).__name__} and no picture: its render must give (height, width, 3) bytes"
-        )
+        raise Refused(f"{task} draws no picture: its render must give bytes of shape (height, width, 3)")
     if size and (frame.shape[1], frame.shape[0]) != size:
         return _resized(frame, size)
     return np.ascontiguousarray(frame)
@@ -118,7 +118,7 @@ def window_closed(env: Env) -> bool:
 def _made(task: str, mode: str, width: int | None, height: int | None) -> Env:
     given: dict[str, Any] = {"render_mode": mode}
     if is_mujoco(task):
-        given |= {"width": width or SIZE[0], "height": height or SIZE[1]}
+        given |= {"width": width or SIZES[mode][0], "height": height or SIZES[mode][1]}
     made = make_by_name(task, **given)
     if made.render_mode != mode:
         made.close()
