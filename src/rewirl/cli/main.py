@@ -16,6 +16,7 @@ from rewirl.errors import Failed, Refused, Stopped
 COMMANDS = {
     "train": "train an agent on a task",
     "demo": "two minutes: a sparse agent learns to run",
+    "sweep": "train all runs of an experiment side by side",
     "evaluate": "measure a trained policy",
     "inspect": "what an agent is: links, features, dead neurons",
     "play": "show an agent on the screen, or film it",
@@ -95,6 +96,7 @@ def _help() -> str:
         "  rewirl demo",
         "  rewirl train ds-td3 HalfCheetah-v5 --seed 1",
         "  rewirl train ds-td3 HalfCheetah-v5 --seed 1 --dry-run",
+        "  rewirl sweep paper/td3 --tasks HalfCheetah-v5 --dry-run",
         "  rewirl list",
         "",
         "rewirl COMMAND --help says more; rewirl --version says what a bug report needs.",

@@ -34,15 +34,18 @@ class InitialPolicy:
 
     def __call__(self, obs: Floats, rng: np.random.Generator) -> Floats:
         """The action, in units of the policy."""
-        x = obs
+        x: Floats = obs
         for number, (weights, bias) in enumerate(self._layers):
             # Not by BLAS, whose bits may depend on its number of threads.
             x = np.einsum("oi,i->o", weights, np.maximum(x, 0) if number else x) + bias
         n_act = self._policy.n_act
         noise = rng.standard_normal(n_act, dtype=np.float32)
         if self._policy.algorithm == "sac":
-            return np.tanh(x[:n_act] + np.exp(np.clip(x[n_act:], *LOG_STD)) * noise)
-        return np.minimum(np.maximum(np.tanh(x) + self._noise * noise, np.float32(-1)), np.float32(1))
+            std: Floats = np.exp(np.clip(x[n_act:], *LOG_STD))
+            action: Floats = np.tanh(x[:n_act] + std * noise)
+        else:
+            action = np.minimum(np.maximum(np.tanh(x) + self._noise * noise, np.float32(-1)), np.float32(1))
+        return action
 
     def check(self, env: Environment) -> None:
         """Refused when it is not for such observations and actions."""

@@ -35,8 +35,17 @@ class Holder:
             return time.time() - self.seen < STALE
         return start_of(self.pid) == self.started
 
+    @classmethod
+    def me(cls) -> Holder:
+        """This process."""
+        return cls(os.getpid(), start_of(os.getpid()), platform.node(), time.time())
+
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
+
+
+class InUse(Refused):
+    """Another process has the folder."""
 
 
 class Lock:
@@ -61,12 +70,12 @@ class Lock:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                raise Refused(f"{self._path.parent} is in use by {holder or 'another process'}") from None
+                raise InUse(f"{self._path.parent} is in use by {holder or 'another process'}") from None
         if holder and holder.alive:
-            raise Refused(f"{self._path.parent} is in use by {holder}")
-        me = {"pid": os.getpid(), "started": start_of(os.getpid()), "host": platform.node()}
+            raise InUse(f"{self._path.parent} is in use by {holder}")
+        me = Holder.me()
         os.ftruncate(fd, 0)
-        os.pwrite(fd, to_json(me), 0)
+        os.pwrite(fd, to_json({"pid": me.pid, "started": me.started, "host": me.host}), 0)
 
     def touch(self) -> None:
         """A sign of life, for other machines."""
