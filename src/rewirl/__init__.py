@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rewirl.topology import RigL as RigL
     from rewirl.topology import Rule as Rule
     from rewirl.topology import Static as Static
+    from rewirl.training.vector import evaluate_vector as evaluate_vector
 
     __version__: str
 
@@ -29,10 +30,11 @@ _HOMES = {
     "TD3": "rewirl.learners",
     "SAC": "rewirl.learners",
     "Policy": "rewirl.deploy.policy",
+    "evaluate_vector": "rewirl.training.vector",
     **dict.fromkeys(("SET", "RigL", "Static", "Dense", "Rule"), "rewirl.topology"),
 }
 
-__all__ = ["SAC", "SET", "TD3", "Dense", "Policy", "RigL", "Rule", "Static", "__version__"]
+__all__ = ["SAC", "SET", "TD3", "Dense", "Policy", "RigL", "Rule", "Static", "__version__", "evaluate_vector"]
 
 
 def __getattr__(name: str) -> Any:

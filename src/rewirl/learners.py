@@ -162,7 +162,11 @@ class Learner:
 
     def evaluate(self, episodes: int = 10, seed: int = 0) -> Evaluation:
         """Returns of whole episodes without exploration noise, in an environment of their own."""
-        return evaluate_policy(self.policy(), self._env, episodes=episodes, seed=seed)
+        env = Source(self.config.task, self._env).another()  # an instance is in the middle of an episode of training
+        try:
+            return evaluate_policy(self.policy(), env, episodes=episodes, seed=seed)
+        finally:
+            env.close()
 
     def close(self) -> None:
         """Frees environments and the run folder."""

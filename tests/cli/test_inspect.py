@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +125,7 @@ def test_a_page_of_what_someone_else_wrote_runs_nothing(capsys, tmp_path):
             rng.standard_normal(n_in * n_out).astype(np.float32),
             np.zeros(n_out, np.float32),
         )
-        for n_in, n_out in zip(sizes, sizes[1:], strict=False)
+        for n_in, n_out in pairwise(sizes)
     ]
     evil = "<script>alert(1)</script>"
     ones = np.ones(2, np.float32)

@@ -1,4 +1,4 @@
-"""`rewirl play`: films hold the frames of the episode, in its own time; what cannot be shown is said in one sentence."""
+"""`rewirl play`: films hold the frames of the episode, in its own time; what cannot be shown is said."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from rewirl.cli.parser import Parser, whole
-from rewirl.cli.runs import policy_at
+from rewirl.cli.runs import policy_at, without_wrappers
 from rewirl.cli.tables import show
 from rewirl.errors import Refused
 from rewirl.training import evaluate_policy
@@ -38,6 +38,8 @@ def run(args: argparse.Namespace) -> None:
     task = args.task or policy.task
     if not task:
         raise Refused("the policy file does not say for which task it is: give it with --task")
+    if note := without_wrappers(policy):
+        show(note)
     result = evaluate_policy(policy, task, episodes=args.episodes, seed=args.seed)
     show(
         f"{task}: return {result.mean:,.1f} ± {result.std:,.1f} over {args.episodes} episodes "

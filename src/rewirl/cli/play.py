@@ -16,7 +16,7 @@ from rich.console import Console
 
 from rewirl.cli.film import check_place, filmed
 from rewirl.cli.parser import Parser, number, whole
-from rewirl.cli.runs import policy_at
+from rewirl.cli.runs import policy_at, without_wrappers
 from rewirl.cli.session import say
 from rewirl.cli.tables import size
 from rewirl.deploy import Policy
@@ -61,6 +61,8 @@ def run(args: argparse.Namespace) -> None:
     task = args.task or policy.task
     if not task:
         raise Refused("the policy file does not say for which task it is: give it with --task")
+    if note := without_wrappers(policy):
+        say(Console(highlight=False), note)
     try:
         if args.video or args.gif:
             _film(args, policy, task)

@@ -22,6 +22,8 @@ Env: TypeAlias = "gymnasium.Env[Any, Any]"
 EnvLike: TypeAlias = "str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]"
 """A name for gymnasium.make, an environment, or a function that makes one."""
 
+BY_NAME = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
+"""Wrappers that gymnasium.make puts around a task by itself."""
 LARGEST = float(np.finfo(np.float32).max)
 SUPPORTED = "supported are observations in a flat Box (one dimension) and actions in a flat, bounded Box of floats"
 
@@ -96,6 +98,20 @@ def _quiet_models(name: str) -> Iterator[None]:
         yield
     finally:
         mujoco.set_mju_user_warning(None)
+
+
+def wrappers_of(env: Env) -> str:
+    """Names of the wrappers around an environment that its maker put there, the outermost first, with commas.
+
+    >>> from gymnasium.wrappers import TransformReward
+    >>> wrappers_of(TransformReward(gymnasium.make("Pendulum-v1"), abs)), wrappers_of(gymnasium.make("Pendulum-v1"))
+    ('TransformReward', '')
+    """
+    found = []
+    while isinstance(env, gymnasium.Wrapper):
+        found.append(type(env).__name__)
+        env = env.env
+    return ", ".join(name for name in found if name not in BY_NAME)
 
 
 class Environment:

@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
+from rewirl.deploy.policy import Policy
 from rewirl.errors import Failed, Refused
 from rewirl.training import about, checkpoint
 from rewirl.training.checkpoint import Damaged
 from rewirl.training.config import RunConfig
-from rewirl.training.environments import EnvLike, Misbehaved, Source, probe
+from rewirl.training.environments import EnvLike, Misbehaved, Source, probe, wrappers_of
 from rewirl.training.evaluation import Snapshot
 from rewirl.training.files import write_over
 from rewirl.training.folder import RunFolder, inspect_run
@@ -179,6 +180,7 @@ def _load(
                 f"{saved.n_obs} and {saved.n_act} when the run in {place.path} was begun"
             )
         run.begin(_replay(run, saved, store))
+        _check_wrappers(run, place)
         _restore(run, saved, arrays)
         if not run.record.begin(run.agent.networks, files["evaluations.csv"], files["progress.csv"]):
             run.tell(f"{place.wiring} is damaged: how the wiring moved is not known for every evaluation")
@@ -194,6 +196,24 @@ def _load(
             "the same bit by bit"
         )
     return run
+
+
+def _check_wrappers(run: Run, place: RunFolder) -> None:
+    """A config names the task alone: of what was around it the policy knows."""
+    try:
+        before = Policy.load(place.policy).metadata.get("wrappers", "")
+    except (OSError, Refused):
+        return  # nothing to compare with
+    now = wrappers_of(run.loop.env.env)
+    if before != now:
+        raise Refused(
+            f"the run in {place.path} was begun with {_around(before)} {run.config.task}, and this environment has "
+            f"{_around(now)} it: resume it from Python with the environment that it was begun with"
+        )
+
+
+def _around(wrappers: str) -> str:
+    return f"the wrappers {wrappers} around" if wrappers else "no wrappers around"
 
 
 def _replay(run: Run, saved: Saved, store: Store) -> Replay:

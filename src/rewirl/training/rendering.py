@@ -119,7 +119,8 @@ def _made(task: str, mode: str, width: int | None, height: int | None) -> Env:
     given: dict[str, Any] = {"render_mode": mode}
     if is_mujoco(task):
         given |= {"width": width or SIZES[mode][0], "height": height or SIZES[mode][1]}
-    made = make_by_name(task, **given)
+    with warnings.catch_warnings(action="ignore"):  # Gymnasium's about the mode, which is looked at below
+        made = make_by_name(task, **given)
     if made.render_mode != mode:
         made.close()
         raise Refused(f"{task} cannot be shown: it has no render mode {mode!r}")

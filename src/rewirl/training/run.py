@@ -17,7 +17,7 @@ from rewirl.deploy.policy import Policy
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.training.building import build_agent
 from rewirl.training.config import RunConfig
-from rewirl.training.environments import Environment, Misbehaved, Source
+from rewirl.training.environments import Environment, Misbehaved, Source, wrappers_of
 from rewirl.training.evaluation import Snapshot
 from rewirl.training.evaluator import Elsewhere, Evaluator, Here
 from rewirl.training.initial import InitialPolicy
@@ -312,4 +312,6 @@ class Run:
         metadata = {"method": self.config.method, "seed": str(self.config.seed), "step": str(snapshot.step)}
         if row:
             metadata["return"] = repr(row.return_mean)
+        if wrappers := wrappers_of(self._env.env):
+            metadata["wrappers"] = wrappers
         return snapshot.policy(self._env.box, self.agent.algorithm, self.config.task, metadata)
