@@ -8,11 +8,11 @@ from pathlib import Path
 from rewirl.cli.parser import Parser
 from rewirl.cli.runs import policy_at
 from rewirl.cli.tables import show
-from rewirl.deploy.c_source import export_c
-from rewirl.deploy.errors import ExportError
-from rewirl.deploy.onnx_graph import export_onnx
+from rewirl.deploy import Policy, export
+from rewirl.deploy.layer import Floats
 from rewirl.deploy.weights import BYTES
 from rewirl.errors import Failed, Refused
+from rewirl.training.acting import watch
 
 EXAMPLES = (
     "rewirl export runs/HalfCheetah-v5/ds-td3-seed1 --to c --out cheetah/",
@@ -25,10 +25,12 @@ def arguments(parser: Parser) -> None:
     """Which policy, as what, to where."""
     parser.add_argument("run", type=Path, metavar="RUN", help="A run folder, or a policy.safetensors")
     parser.add_argument("--to", choices=("c", "onnx"), required=True, help="As what")
-    parser.add_argument("--out", type=Path, required=True, metavar="PATH", help="For C a folder, for ONNX a file")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="PATH", help="For C a folder; for ONNX a folder or a .onnx file"
+    )
     parser.add_argument("--best", action="store_true", help="Of a run folder, the best policy instead of the last")
     parser.add_argument(
-        "--name", default="policy", help="C: begins the files' names and every identifier (default: policy)"
+        "--name", default="policy", help="Begins the files' names, and in C every identifier (default: policy)"
     )
     parser.add_argument("--dtype", choices=tuple(BYTES), default="f32", help="C: how weights are stored (default: f32)")
     parser.add_argument("--sparse", action="store_true", help="ONNX: write links only; smaller from 67%% sparsity on")
@@ -37,12 +39,21 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the files, and says what they need."""
     policy = policy_at(args.run, args.best)
+    lossy = args.to == "c" and args.dtype != "f32"
+    seen, told = _observations(policy) if lossy else (None, "")
     try:
-        if args.to == "c":
-            show(str(export_c(policy, args.out, name=args.name, dtype=args.dtype)))
-        else:
-            show(str(export_onnx(policy, args.out, sparse=args.sparse)))
-    except ExportError as error:
-        raise Refused(str(error)) from None
+        done = export(
+            policy, args.to, args.out, name=args.name, dtype=args.dtype, sparse=args.sparse, observations=seen
+        )
     except OSError as error:
         raise Failed(f"cannot write {error.filename or args.out}: {error.strerror}") from None
+    show(f"{done}{told}")
+
+
+def _observations(policy: Policy) -> tuple[Floats | None, str]:
+    """To measure the loss of accuracy on: those of an episode, else random ones; and a word on which they are."""
+    try:
+        seen, _ = watch(policy, policy.task, episodes=1, seed=0)
+    except (Refused, Failed) as error:
+        return None, f"\nmeasured on random observations, because no episode could be played: {error}"
+    return seen, f"\nmeasured on an episode of {policy.task}"
