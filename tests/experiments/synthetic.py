@@ -83,7 +83,7 @@ def _write_wiring(path: Path, config: RunConfig, n_obs: int, n_act: int, steps: 
     rng = np.random.default_rng(config.seed)
     hidden = config.options.hidden
     sizes = {"actor": (n_obs, *hidden, n_act)}
-    sizes |= {name: (n_obs + n_act, *hidden, 1) for name in ("critic1", "critic2")}
+    sizes |= dict.fromkeys(("critic1", "critic2"), (n_obs + n_act, *hidden, 1))
     layers = [(n_in, n_out, count) for widths in sizes.values() for n_in, n_out, count in _layers(config, widths)]
     bits = []
     for n_in, n_out, count in layers:

@@ -23,6 +23,7 @@ COMMANDS = {
     "list": "the runs in a folder and their state",
     "verify": "check every file of a run",
     "export": "a trained policy as C source or ONNX",
+    "report": "a page, figures and tables about runs",
     "methods": "what can be trained",
     "tasks": "what it can be trained on",
 }

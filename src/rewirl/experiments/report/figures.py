@@ -1,0 +1,269 @@
+"""The figures for print: each as PNG, SVG and PDF, readable at the width of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rewirl.experiments.aggregates import Aggregates
+from rewirl.experiments.comparison import Comparison, TaskComparison
+from rewirl.experiments.numbers import steps_text
+from rewirl.experiments.report.style import Ink
+from rewirl.experiments.runs import Floats
+from rewirl.experiments.wiring import WiringStudy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+KINDS = ("png", "svg", "pdf")
+COLUMN = 3.4
+"""Inches of a column of text."""
+RC: Any = {
+    "font.size": 8,
+    "axes.titlesize": 8.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#777777",
+    "axes.labelcolor": "#333333",
+    "axes.linewidth": 0.6,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.5,
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.4,
+    "legend.frameon": False,
+    "legend.fontsize": 7.5,
+    "figure.constrained_layout.use": True,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "rewirl",  # the same file for the same data
+}
+AXES = {
+    "step": "environment steps",
+    "paper_flops": "FLOPs, the paper's count",
+    "seconds": "wall-clock, minutes",
+}
+
+Inks = Mapping[str, Ink]
+
+
+def figures(
+    comparison: Comparison, aggregates: Aggregates, wiring: Sequence[WiringStudy], inks: Inks
+) -> Iterator[tuple[str, Callable[[], Figure]]]:
+    """All figures, by the name of their files: what draws each."""
+    if len(comparison.tasks) > 1:
+        yield "curves", partial(_curves, comparison.tasks, inks)
+    for task in comparison.tasks:
+        yield f"curves-{file_name(task.task)}", partial(_curves, [task], inks)
+        yield f"efficiency-{file_name(task.task)}", partial(_efficiency, task, inks)
+    if aggregates.iqm:
+        yield "aggregate", partial(_aggregate, aggregates, inks)
+    for task_name, label in dict.fromkeys((study.task, study.label) for study in wiring):
+        studies = [study for study in wiring if (study.task, study.label) == (task_name, label)]
+        name = file_name(f"{task_name}-{label}")
+        if studies[0].moves:
+            yield f"wiring-{name}", partial(_movement, studies)
+        yield f"degrees-{name}", partial(_degrees, studies)
+
+
+def save(draw: Callable[[], Figure], path: Path) -> None:
+    """A figure as `path` with each of the endings."""
+    import matplotlib
+
+    with matplotlib.rc_context(RC):
+        figure = draw()
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # it is laid out now: three times would take three times as long
+        for kind in KINDS:
+            date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+            figure.savefig(path.with_name(f"{path.name}.{kind}"), dpi=220, metadata=date)
+
+
+def file_name(text: str) -> str:
+    """A text as part of a file's name.
+
+    >>> file_name("tiny/Walk-v0 e=200")
+    'tiny-Walk-v0-e-200'
+    """
+    return "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in text)
+
+
+def _new(rows: int, columns: int, width: float, height: float, **given: Any) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    return figure, figure.subplots(rows, columns, squeeze=False, **given)
+
+
+def _curves(tasks: Sequence[TaskComparison], inks: Inks) -> Figure:
+    columns = min(len(tasks), 3)
+    rows = -(-len(tasks) // columns)
+    figure, axes = _new(rows, columns, (COLUMN if columns == 1 else 2.6 * columns), 2.4 * rows)
+    for axis, task in zip(axes.flat, tasks, strict=False):
+        _curve_panel(axis, task, inks, "step")
+        axis.set_title(task.task)
+    for axis in list(axes.flat)[len(tasks) :]:
+        axis.set_visible(False)
+    for row in axes:
+        row[0].set_ylabel("return")
+    return figure
+
+
+def _efficiency(task: TaskComparison, inks: Inks) -> Figure:
+    figure, axes = _new(1, len(AXES), 2.5 * len(AXES), 2.4, sharey=True)
+    for number, (axis, column) in enumerate(zip(axes[0], AXES, strict=True)):
+        _curve_panel(axis, task, inks, column, named=number == len(AXES) - 1)
+        axis.set_title("" if number else task.task)
+    axes[0][0].set_ylabel("return")
+    return figure
+
+
+def _curve_panel(axis: Axes, task: TaskComparison, inks: Inks, column: str, *, named: bool = True) -> None:
+    """Means, bands of one standard deviation, and names at the ends of the lines."""
+    ends = []
+    for standing in task.standings:
+        curve, ink = standing.group.curve(), inks[standing.label]
+        x = curve.steps.astype(float) if column == "step" else standing.group.curve(column).mean
+        x = x / 60 if column == "seconds" else x
+        if not np.isfinite(x).all():
+            continue
+        axis.plot(x, curve.mean, color=ink.light, linestyle=ink.line)
+        axis.fill_between(x, curve.mean - curve.std, curve.mean + curve.std, color=ink.light, alpha=0.15, linewidth=0)
+        ends.append((float(curve.mean[-1]), f"{standing.label} (n={len(standing.group.runs)})", ink.light))
+    axis.set_xlabel(AXES[column])
+    axis.margins(x=0)
+    if column == "step":
+        axis.xaxis.set_major_formatter(lambda value, _: steps_text(value))
+    elif column == "paper_flops":
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:.2g}".replace("e+", "e"))
+    if named:
+        _label_ends(axis, ends)
+
+
+def _label_ends(axis: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Names right of the axis at the height of the last value, moved apart where they would meet."""
+    low, high = axis.get_ylim()
+    height = axis.get_position().height * axis.figure.get_figheight() * 72  # type: ignore[union-attr]
+    apart = 9.5 * (high - low) / max(height, 1)
+    placed: list[float] = []
+    order = sorted(range(len(ends)), key=lambda number: ends[number][0])
+    for number in order:
+        value = ends[number][0]
+        placed.append(max(value, placed[-1] + apart) if placed else value)
+    # What was pushed out at the top pushes the others down again.
+    over = max(0.0, (placed[-1] - high) if placed else 0.0)
+    for place in range(len(placed) - 1, -1, -1):
+        top = high if place == len(placed) - 1 else placed[place + 1] - apart
+        placed[place] = min(placed[place], top) if over else placed[place]
+    for number, y in zip(order, placed, strict=True):
+        _, text, colour = ends[number]
+        axis.annotate(
+            text,
+            (1.02, y),
+            xycoords=("axes fraction", "data"),
+            color=colour,
+            fontsize=7.5,
+            va="center",
+            annotation_clip=False,
+        )
+
+
+def _aggregate(aggregates: Aggregates, inks: Inks) -> Figure:
+    figure, axes = _new(1, 2, 2 * COLUMN, 2.3, width_ratios=(1, 1.25))
+    left, right = axes[0]
+    labels = list(aggregates.iqm)[::-1]
+    for place, label in enumerate(labels):
+        estimate, ink = aggregates.iqm[label], inks[label]
+        if estimate.low is not None and estimate.high is not None:
+            left.plot([estimate.low, estimate.high], [place, place], color=ink.light, linewidth=5, alpha=0.35)
+        left.plot([estimate.value], [place], "|", color=ink.light, markersize=11, markeredgewidth=2)
+    left.set_yticks(range(len(labels)), [f"{label} (n={aggregates.iqm[label].n})" for label in labels])
+    left.set_ylim(-0.6, len(labels) - 0.4)
+    left.set_xlabel("IQM of the normalised return")
+    left.set_title(f"{len(aggregates.tasks)} task{'s' if len(aggregates.tasks) > 1 else ''}, 95% intervals")
+    for label, profile in aggregates.profiles.items():
+        ink = inks[label]
+        right.plot(profile.taus, profile.share, color=ink.light, linestyle=ink.line, label=label)
+        right.fill_between(profile.taus, profile.low, profile.high, color=ink.light, alpha=0.13, linewidth=0)
+    right.set_xlabel("normalised return τ")
+    right.set_ylabel("share of runs above τ")
+    right.set_ylim(-0.02, 1.02)
+    right.margins(x=0)
+    right.set_title("performance profiles")
+    right.legend(loc="lower left")
+    return figure
+
+
+def _movement(studies: Sequence[WiringStudy]) -> Figure:
+    """Heat maps of links per input, and how old links got."""
+    tallest = max(len(study.features) for study in studies)
+    height = min(1.4 + 0.115 * tallest, 9.0)
+    figure, axes = _new(2, len(studies), 2 * COLUMN, height + 1.9, height_ratios=(height, 1.7))
+    for column, study in enumerate(studies):
+        above, below = axes[0][column], axes[1][column]
+        _heat(figure, above, study)
+        for number, (limit, shares) in enumerate(study.ages.items()):
+            shade = str(0.65 - 0.6 * number / max(len(study.ages) - 1, 1))
+            below.plot(study.age_steps, shares, color=shade, label=f"≥ {steps_text(limit)}")
+        below.set_ylim(0, 1.02)
+        below.margins(x=0)
+        below.xaxis.set_major_formatter(lambda value, _: steps_text(value))
+        below.set_xlabel(AXES["step"])
+        below.legend(title="steps old", ncols=2, title_fontsize=7)
+    axes[1][0].set_ylabel("share of links")
+    return figure
+
+
+def _heat(figure: Figure, axis: Axes, study: WiringStudy) -> None:
+    seeds = f"n = {len(study.seeds)}"
+    axis.set_title(f"{study.label}, {study.network}, {study.task} ({seeds})", fontsize=7.5)
+    axis.grid(False)
+    if not len(study.features):
+        axis.text(0.5, 0.5, "the first layer is dense", ha="center", va="center", transform=axis.transAxes)
+        axis.set_axis_off()
+        return
+    count = len(study.features)
+    edges = _edges(study.steps.astype(float))
+    mesh = axis.pcolormesh(edges, np.arange(count + 1) - 0.5, study.per_feature, cmap="cividis", rasterized=True)
+    figure.colorbar(mesh, ax=axis, pad=0.01, aspect=40).set_label("links", fontsize=7)
+    every = max(1, count // 40)
+    axis.set_yticks(range(0, count, every), study.features[::every], fontsize=6)
+    axis.invert_yaxis()
+    axis.xaxis.set_major_formatter(lambda value, _: steps_text(value))
+
+
+def _degrees(studies: Sequence[WiringStudy]) -> Figure:
+    columns = max(len(study.degrees) for study in studies)
+    figure, axes = _new(len(studies), columns, 1.9 * columns, 1.7 * len(studies) + 0.3)
+    for row, study in zip(axes, studies, strict=True):
+        for axis, degrees in zip(row, study.degrees, strict=False):
+            axis.stairs(degrees.first, degrees.edges, color="#999999", fill=True, alpha=0.45, label="at the start")
+            axis.stairs(degrees.last, degrees.edges, color="#0072b2", linewidth=1.3, label="at the end")
+            axis.set_xlabel(degrees.side, fontsize=6.5)
+            axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+        row[0].set_ylabel(f"{study.network}: share", fontsize=7)
+        for axis in row[len(study.degrees) :]:
+            axis.set_visible(False)
+    axes[0][0].legend(fontsize=6.5)
+    figure.suptitle(
+        f"{studies[0].label} on {studies[0].task} (n = {len(studies[0].seeds)})", fontsize=8, x=0.01, ha="left"
+    )
+    return figure
+
+
+def _edges(steps: Floats) -> Floats:
+    """Of columns around steps."""
+    if len(steps) == 1:
+        return np.array([steps[0] - 0.5, steps[0] + 0.5])
+    middles = (steps[1:] + steps[:-1]) / 2
+    return np.concatenate([[2 * steps[0] - middles[0]], middles, [2 * steps[-1] - middles[-1]]])

@@ -1,0 +1,59 @@
+"""Where the numbers come from: the exact commands, versions and machines of the runs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from rewirl.experiments.runs import TrainedRun
+from rewirl.training.config import RunConfig
+
+UNKNOWN = "not written down"
+
+
+def command_of(run: TrainedRun) -> str:
+    """The command that trains a run again, from its config: what is the default is left out."""
+    config = run.config
+    words = ["rewirl", "train", config.method, config.task, "--seed", str(config.seed)]
+    default = RunConfig.resolve(method=config.method, task=config.task).items()
+    for name, value in config.items().items():
+        if name in ("method", "task", "seed") or default.get(name) == value:
+            continue
+        if name == "initial_samples":
+            value = run.folder / "initial_policy.safetensors"  # the config has its hash
+        words += _flag(name, value)
+    return shlex.join(words)
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    flag = name.replace("_", "-")
+    if isinstance(value, bool):
+        return [f"--{flag}" if value else f"--no-{flag}"]
+    values = value if isinstance(value, tuple) else (value,)
+    return [
+        f"--{flag}",
+        *(f"{part:g}" if isinstance(part, float) and part == int(part) else str(part) for part in values),
+    ]
+
+
+def facts(runs: Sequence[TrainedRun], what: str) -> list[tuple[str, str]]:
+    """Versions or machines of all sessions: each with how many runs it was, where they differ."""
+    found: dict[str, dict[str, set[int]]] = {}
+    for number, run in enumerate(runs):
+        for session in run.about:
+            for name, value in getattr(session, what).items():
+                found.setdefault(name, {}).setdefault(value, set()).add(number)
+    rows = []
+    for name, values in found.items():
+        if len(values) == 1 and all(run.about for run in runs):
+            rows.append((name, next(iter(values))))
+        else:
+            rows.append((name, "; ".join(f"{value} ({_runs(len(which))})" for value, which in values.items())))
+    if unknown := sum(not run.about for run in runs):
+        rows.append((what, f"{UNKNOWN} for {_runs(unknown)}"))
+    return rows
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count != 1 else ''}"

@@ -1,0 +1,272 @@
+"""The tables of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rewirl.experiments import paper
+from rewirl.experiments.aggregates import Aggregates
+from rewirl.experiments.comparison import Comparison, Ratios, Standing, over_tasks, ratios
+from rewirl.experiments.metrics import LCA_UNIT
+from rewirl.experiments.numbers import hours, plain, ratio, spaced, steps_text
+from rewirl.experiments.report.table import Record, Table
+from rewirl.experiments.statistics import SIZE, Estimate, mean_std
+
+NBSP = "\N{NO-BREAK SPACE}"
+BESIDE = (
+    f"Beside ours the paper's own, of the -v3 tasks at {steps_text(paper.STEPS)} steps over {paper.SEEDS} seeds. "
+    "Bold: the best of ours on a task."
+)
+
+
+def all_tables(comparison: Comparison, aggregates: Aggregates) -> list[Table]:
+    """In the order of the page."""
+    tables = [
+        summary_table(comparison),
+        return_table(comparison),
+        lca_table(comparison),
+        interval_table(comparison),
+        aggregate_table(aggregates),
+        improvement_table(aggregates),
+        cost_table(comparison),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def summary_table(comparison: Comparison) -> Table:
+    """Every sparse method against its dense counterpart."""
+    each = ratios(comparison)
+    together = [item for item in over_tasks(each) if len(item.tasks) > 1]
+    rows, records = [], []
+    for item in [*each, *together]:
+        where = item.tasks[0] if len(item.tasks) == 1 else f"{len(item.tasks)} tasks together"
+        reach = "not reached" if item.share_of_steps is None else f"{item.share_of_steps:.0%} of the steps"
+        if len(item.tasks) > 1 and item.share_of_steps is None:
+            reach = "not on all"
+        rows.append(
+            [
+                *(f"{item.label} / {item.reference}", where, f"{item.n} / {item.reference_n}"),
+                *(ratio(value) for value in (item.final_return, item.lca)),
+                reach,
+                *(ratio(value) for value in (item.links, item.paper_flops, item.seconds, item.memory_mb)),
+            ]
+        )
+        records.append(_summary_record(item))
+    return Table(
+        "summary",
+        "Sparse against dense",
+        ["method", "task", "n", "return", "LCA", "reaches dense return at", "links", "FLOPs", "wall-clock", "memory"],
+        rows,
+        records,
+        "Ratios of means over seeds; over several tasks their geometric mean. FLOPs by the paper's count.",
+        words=2,
+    )
+
+
+def _summary_record(item: Ratios) -> Record:
+    return {**vars(item), "tasks": " ".join(item.tasks)}
+
+
+def return_table(comparison: Comparison) -> Table:
+    """The paper's table of returns."""
+    return _paper_table(
+        comparison,
+        "return",
+        "Return R: mean of the last 10 evaluations",
+        lambda standing: f"{plain(standing.mean_std[0])}{_std(standing.mean_std[1], '.2f')}",
+        lambda known: f"{known.final_return:.2f} ± {known.std:.2f}",
+        lambda standing: standing.mean_std[0],
+        "Mean ± std over seeds (ddof = 0).",
+    )
+
+
+def lca_table(comparison: Comparison) -> Table:
+    """The paper's table of learning speed."""
+    return _paper_table(
+        comparison,
+        "lca",
+        f"Learning curve area LCA (× {LCA_UNIT})",
+        lambda standing: f"{standing.lcas.mean() / LCA_UNIT:.4f}{_std(mean_std(standing.lcas / LCA_UNIT)[1], '.4f')}",
+        lambda known: f"{known.lca:.4f}",
+        lambda standing: float(standing.lcas.mean()),
+        f"Mean of all evaluations, divided by {LCA_UNIT}; mean ± std over seeds (ddof = 0).",
+    )
+
+
+def _paper_table(
+    comparison: Comparison,
+    name: str,
+    title: str,
+    ours: Callable[[Standing], str],
+    theirs: Callable[[paper.PaperFigures], str],
+    value: Callable[[Standing], float],
+    note: str,
+) -> Table:
+    """Methods down, tasks across, each with the paper's column beside it where the paper has the task."""
+    columns, in_paper = ["method"], []
+    for task in comparison.tasks:
+        known = any(standing.paper for standing in task.standings)
+        in_paper.append(known)
+        columns.append(f"{task.task} at {steps_text(task.at)}")
+        if known:
+            columns.append(f"paper at {steps_text(paper.STEPS)}")
+    rows: list[list[str]] = []
+    records, best = [], set()
+    for label in comparison.labels:
+        row = [label]
+        for task, known in zip(comparison.tasks, in_paper, strict=True):
+            standing = task[label] if task.has(label) else None
+            if standing and value(standing) == max(map(value, task.standings)) and len(task.standings) > 1:
+                best.add((len(rows), len(row)))
+            row.append(f"{ours(standing)} (n{NBSP}={NBSP}{standing.n})" if standing else "–")
+            if known:
+                row.append(theirs(standing.paper) if standing and standing.paper else "–")
+            if standing:
+                records.append(_record(task.task, task.at, standing))
+        rows.append(row)
+    note = f"{note} {BESIDE}" if any(in_paper) else f"{note} Bold: the best on a task."
+    return Table(name, title, columns, rows, records, note, frozenset(best))
+
+
+def _record(task: str, at: int, standing: Standing) -> Record:
+    known = standing.paper
+    lca, lca_std = mean_std(standing.lcas / LCA_UNIT)
+    return {
+        "task": task,
+        "method": standing.label,
+        "step": at,
+        "n": standing.n,
+        "return_mean": standing.mean_std[0],
+        "return_std": standing.mean_std[1],
+        "lca_mean": lca,
+        "lca_std": lca_std,
+        "paper_return_mean": known.final_return if known else None,
+        "paper_return_std": known.std if known else None,
+        "paper_lca": known.lca if known else None,
+    }
+
+
+def interval_table(comparison: Comparison) -> Table:
+    """Returns with intervals, per task."""
+    rows, records = [], []
+    for task in comparison.tasks:
+        for standing in task.standings:
+            mean, std = standing.mean_std
+            rows.append(
+                [
+                    *(task.task, standing.label, standing.compared.n_text),
+                    f"{plain(mean, '.0f')}{_std(std, '.0f')}",
+                    _estimate(standing.iqm, ".0f"),
+                ]
+            )
+            about: Record = {"task": task.task, "method": standing.label, "step": task.at, "mean": mean, "std": std}
+            records.append(about | _estimate_record("iqm", standing.iqm))
+    return Table(
+        "intervals",
+        "Return with intervals",
+        ["task", "method", "n", "mean ± std", f"IQM [{SIZE:.0%} interval]"],
+        rows,
+        records,
+        f"Interquartile mean with a percentile bootstrap over seeds (10 000 resamples, seed {comparison.seed}).",
+        words=3,
+    )
+
+
+def aggregate_table(aggregates: Aggregates) -> Table:
+    """IQM over tasks."""
+    rows = [[label, str(item.n), _estimate(item, ".3f")] for label, item in aggregates.iqm.items()]
+    records: list[Record] = [{"method": label, **_estimate_record("iqm", e)} for label, e in aggregates.iqm.items()]
+    top = max((item.value for item in aggregates.iqm.values()), default=0.0)
+    best = {(row, 2) for row, item in enumerate(aggregates.iqm.values()) if item.value == top and len(rows) > 1}
+    return Table(
+        "aggregate",
+        f"Normalised return over {_tasks(aggregates.tasks)}",
+        ["method", "n", f"IQM [{SIZE:.0%} interval]"],
+        rows,
+        records,
+        "0 is the untrained agent, 1 the dense one. Bootstrap over seeds, stratified by task.",
+        frozenset(best),
+    )
+
+
+def improvement_table(aggregates: Aggregates) -> Table:
+    """P(X > Y)."""
+    rows, records = [], []
+    for item in aggregates.improvements:
+        rows.append([item.label, item.other, _estimate(item.probability, ".2f"), _tasks(item.tasks)])
+        rows[-1].append(str(item.probability.n))
+        about: Record = {"method": item.label, "other": item.other, "tasks": " ".join(item.tasks)}
+        records.append(about | _estimate_record("probability", item.probability))
+    return Table(
+        "improvement",
+        "Probability of improvement",
+        ["X", "Y", f"P(X > Y) [{SIZE:.0%} interval]", "on", "n"],
+        rows,
+        records,
+        "How probable it is that a run of X has a higher return than a run of Y, averaged over tasks; n is the smaller "
+        "number of runs.",
+        words=2,
+    )
+
+
+def cost_table(comparison: Comparison) -> Table:
+    """What each method took."""
+    rows, records = [], []
+    for task in comparison.tasks:
+        for standing in task.standings:
+            mean = standing.mean
+            rows.append(
+                [
+                    *(task.task, standing.label, f"{standing.n}", spaced(mean("links") or 0)),
+                    *(_flops(mean("paper_flops")), _flops(mean("full_flops"))),
+                    *(hours(mean("seconds")), plain(mean("memory_mb"), ".0f")),
+                    _reached(standing, task.at),
+                ]
+            )
+            about: Record = {"task": task.task, "method": standing.label, "step": task.at, "n": standing.n}
+            about |= {name: mean(name) for name in ("links", "paper_flops", "full_flops", "seconds", "memory_mb")}
+            records.append(about | {"dense_return": standing.level, "steps_to_dense_return": standing.reached})
+    return Table(
+        "costs",
+        "What it cost",
+        [
+            *("task", "method", "n", "#params", "FLOPs, paper's count", "FLOPs, full count", "wall-clock"),
+            *("peak MB", "steps to dense return"),
+        ],
+        rows,
+        records,
+        "Means over seeds up to the step of the comparison. #params are the links of actor and critics. The paper's "
+        "count is the forward and backward passes of what is trained; the full count has targets, acting and "
+        "evaluation too. Steps to dense return: when the mean curve over seeds, as a mean of the last 10 "
+        "evaluations, is first at the R of the dense method.",
+        words=2,
+    )
+
+
+def _reached(standing: Standing, at: int) -> str:
+    if standing.reference is None:
+        return "–"
+    if standing.reached is None:
+        return "not reached"
+    return f"{steps_text(standing.reached)} ({standing.reached / at:.0%})" if at else "0"
+
+
+def _flops(value: float | None) -> str:
+    return plain(value, ".3e")
+
+
+def _std(std: float | None, form: str) -> str:
+    return "" if std is None else f" ± {std:{form}}"
+
+
+def _estimate(item: Estimate, form: str) -> str:
+    interval = "[–]" if item.low is None or item.high is None else f"[{item.low:{form}}, {item.high:{form}}]"
+    return f"{item.value:{form}} {interval}"
+
+
+def _estimate_record(name: str, item: Estimate) -> Record:
+    return {name: item.value, "low": item.low, "high": item.high, "n": item.n}
+
+
+def _tasks(tasks: Sequence[str]) -> str:
+    return tasks[0] if len(tasks) == 1 else f"{len(tasks)} tasks"
