@@ -26,8 +26,10 @@ STYLES = {
 }
 WORDS = {"new": "waiting", "cut": "to go on", "elsewhere": "running elsewhere"}
 """States that people know by another name."""
-ORDER = ("failed", "blocked", "running", "elsewhere", "stopped", "cut", "new", "done")
+ORDER = ("failed", "blocked", "running", "elsewhere", "stopped", "cut", "done", "new")
 """Which rows are shown when there is no room for all."""
+COLUMNS = {"step": 95, "done": 0, "steps/s": 105, "ETA": 0, "return": 0, "best": 115}
+"""Of the live table, each with the width of terminal from which on there is room for it."""
 WINDOW = 90.0
 """Seconds by which the pace is told: runs write only when an episode ends."""
 LINES = 60.0
@@ -138,11 +140,14 @@ class LiveSweep(SweepDisplay):
             Text(f"{done / max(steps, 1):.1%}", style="bold"),
             Text(f"ETA {self.to_go(sweep) or '–'}", style="cyan"),
         )
-        numbers = ("step", "done", "steps/s", "ETA", "return", "best")
-        rows = table("run", "state", *numbers, right=numbers)
+        columns = [column for column, width in COLUMNS.items() if self.console.width >= width]
+        rows = table("run", "state", *columns, right=tuple(columns))
         shown = self._shown(sweep)
         for job in shown:
-            rows.add_row(*self.cells(sweep, job))
+            cells = self.cells(sweep, job)
+            state = Text(word(job), style=STYLES.get(job.state, "dim"))
+            style = "dim" if job.state == "new" else None
+            rows.add_row(name(sweep, job), state, *(cells[column] for column in columns), style=style)
         parts: list[RenderableType] = [bar, rows]
         hidden = [job for job in sweep.plan.jobs if job not in shown]
         if hidden:
@@ -158,18 +163,18 @@ class LiveSweep(SweepDisplay):
             width=min(self.console.width - 4, 120),
         )
 
-    def cells(self, sweep: Sweep, job: Job) -> list[str | Text]:
-        """A row of the table."""
+    def cells(self, sweep: Sweep, job: Job) -> dict[str, str]:
+        """The numbers of a row."""
         rate = self.rate(sweep, job) if job.state == "running" else 0.0
-        return [
-            name(sweep, job),
-            Text(word(job), style=STYLES.get(job.state, "dim")),
-            f"{job.step:,}",
-            f"{min(job.step / job.config.steps, 1):.0%}",
-            f"{rate:,.0f}" if rate else "–",
-            duration((job.config.steps - job.step) / rate) if rate else "–",
-            *_returns(sweep, job),
-        ]
+        last, best = _returns(sweep, job)
+        return {
+            "step": f"{job.step:,}" if job.step else "–",
+            "done": f"{min(job.step / job.config.steps, 1):.0%}" if job.step else "–",
+            "steps/s": f"{rate:,.0f}" if rate else "–",
+            "ETA": duration((job.config.steps - job.step) / rate) if rate else "–",
+            "return": last,
+            "best": best,
+        }
 
     def _shown(self, sweep: Sweep) -> list[Job]:
         """As many as fit, the most telling ones, in the order of the plan."""
