@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
@@ -22,6 +23,11 @@ State = dict[str, NDArray[np.generic]]
 
 class Diverged(RuntimeError):
     """A loss is no finite number any more: nothing that follows would mean anything."""
+
+
+def mean_of(values: Floats) -> float:
+    """Of a small array; its own method takes five times as long, which is felt once in every update."""
+    return float(np.add.reduce(values)) / values.size
 
 
 class Averages:
@@ -106,7 +112,7 @@ class ActorCritic(ABC):
             q = critic.forward(batch.state_action).array[0]
             error = q - y
             loss = float(error @ error) / batch.size
-            if not np.isfinite(loss):
+            if not math.isfinite(loss):
                 raise Diverged(
                     f"the critic's loss is {loss} at update {self.updates}: rewards or weights are not finite any more"
                 )
@@ -116,7 +122,7 @@ class ActorCritic(ABC):
             if due:
                 self._links_replaced += critic.adapt(self.wiring.rule, self.rng)
             self._averages.add("critic_loss", loss)
-        self._averages.add("q", float(q.mean()))
+        self._averages.add("q", mean_of(q))
         self._actor_adapts |= due
 
     def _adapt_actor(self) -> None:

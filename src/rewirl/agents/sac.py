@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.agents.actor_critic import ActorCritic, Floats, State
+from rewirl.agents.actor_critic import ActorCritic, Floats, State, mean_of
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import SACOptions, WiringOptions
 from rewirl.agents.transitions import Transitions
@@ -88,7 +88,7 @@ class SACAgent(ActorCritic):
         self._adapt_actor()
 
         if self.learns_alpha:
-            self._update_temperature(float(log_prob.mean()))
+            self._update_temperature(log_prob)
         self._averages.add("alpha", self.alpha)
 
         # L21-L22: θ̄i ← τθi + (1-τ)θ̄i, kept as sparse as it was
@@ -103,11 +103,12 @@ class SACAgent(ActorCritic):
         noise = self.rng.standard_normal(mean.shape, dtype=np.float32)
         u = mean + std * noise
         # log N(u; mean, std) - log(1 - tanh²u), the second written so that it does not overflow
-        squash = 2 * (np.float32(math.log(2)) - u - np.logaddexp(np.float32(0), -2 * u))
+        size = np.abs(u)
+        squash = 2 * (np.float32(math.log(2)) - size - np.log(1 + np.exp(-2 * size)))
         log_prob = (-0.5 * noise * noise - clamped - np.float32(0.5 * math.log(2 * math.pi)) - squash).sum(axis=0)
         return Sample(np.tanh(u), log_prob, noise, std, clamped == log_std)
 
-    def _update_actor(self, batch: Transitions) -> Floats:
+    def _update_actor(self, batch: Transitions) -> float:
         """One step along the gradient of 1/N Σ (α log π(a|s) - min Q_θi(s, a)), a = tanh(mean + std · noise)."""
         alpha, n = np.float32(self.alpha), np.float32(batch.size)
         sample = self._sample(self.actor.forward(batch.obs).array)
@@ -124,9 +125,10 @@ class SACAgent(ActorCritic):
         self._da.array[self.n_act :] = (du * sample.std * sample.noise - alpha / n) * sample.free
         self.actor.backward(self._da)
         self.actor.step(self._adam)
-        self._averages.add("actor_loss", float((alpha * sample.log_prob - np.minimum(q1, q2)).mean()))
-        self._averages.add("entropy", -float(sample.log_prob.mean()))
-        return sample.log_prob
+        log_prob = mean_of(sample.log_prob)
+        self._averages.add("actor_loss", float(alpha) * log_prob - mean_of(np.minimum(q1, q2)))
+        self._averages.add("entropy", -log_prob)
+        return log_prob
 
     def _update_temperature(self, log_prob: float) -> None:
         """One step of Adam on log α along the gradient of -log α (log π + target entropy)."""

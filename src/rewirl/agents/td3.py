@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewirl.agents.actor_critic import ActorCritic, Floats
+from rewirl.agents.actor_critic import ActorCritic, Floats, mean_of
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import TD3Options, WiringOptions
 from rewirl.agents.transitions import Transitions
@@ -69,7 +69,7 @@ class TD3Agent(ActorCritic):
             np.multiply(dq_da, 1 - action * action, out=self._da.array)
             self.actor.backward(self._da)
             self.actor.step(self._adam)
-            self._averages.add("actor_loss", -float(q.mean()))
+            self._averages.add("actor_loss", -mean_of(q))
 
             # L20-L22: so does the actor
             self._adapt_actor()
