@@ -157,14 +157,14 @@ def _bar(share: float, largest: float) -> str:
 
 
 def _movement(movement: Movement) -> RenderableType:
-    quarters = ("first links left at ¼", "at ½", "at ¾", "now")
+    last = len(movement.steps) - 1
+    quarters = ("first links left at ¼", "at ½", "at ¾", "now") if last >= 4 else ("first links left",)
     numbers = (*quarters, "places tried", "median age")
     rows = table("wiring", *numbers, right=numbers)
-    last = len(movement.steps) - 1
     for network, layer in movement.wiring:
         survived = movement.survived((network, layer))
         age = float(np.median(movement.ages((network, layer))))
-        left = [f"{survived[round(part * last)]:.1%}" for part in (0.25, 0.5, 0.75, 1)]
+        left = [f"{survived[round(part * last)]:.1%}" for part in (0.25, 0.5, 0.75, 1)][-len(quarters) :]
         tried = f"{movement.tried((network, layer)):.1%}"
         rows.add_row(f"{network}, layer {layer + 1}", *left, tried, f"{age:,.0f} steps")
     return rows

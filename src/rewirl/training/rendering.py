@@ -50,9 +50,14 @@ def in_window(task: str, width: int | None = None, height: int | None = None) ->
 
 def as_pictures(task: str, width: int | None = None, height: int | None = None) -> Env:
     """The task, drawn when its `render` is asked for; refused with what to install where nothing can be drawn."""
-    if is_mujoco(task) and "MUJOCO_GL" not in os.environ:
-        os.environ["MUJOCO_GL"] = headless_way()
-    return _made(task, "rgb_array", width, height)
+    made = _made(task, "rgb_array", width, height)
+    if _has_mujoco(made) and "MUJOCO_GL" not in os.environ:
+        try:
+            os.environ["MUJOCO_GL"] = headless_way()
+        except Refused:
+            made.close()
+            raise
+    return made
 
 
 def headless_way() -> str:
@@ -72,16 +77,6 @@ def headless_way() -> str:
     )
 
 
-def is_mujoco(task: str) -> bool:
-    """Whether MuJoCo draws it.
-
-    >>> is_mujoco("HalfCheetah-v5"), is_mujoco("Pendulum-v1")
-    (True, False)
-    """
-    spec = gymnasium.registry.get(task)
-    return spec is not None and "mujoco" in str(spec.entry_point)
-
-
 def fps_of(env: Env) -> float:
     """Steps that are a second of the task."""
     return float(env.metadata.get("render_fps") or FPS)
@@ -95,7 +90,9 @@ def picture(env: Env, task: str, size: tuple[int, int] | None = None) -> Frame:
     except gymnasium.error.DependencyNotInstalled as error:
         raise Refused(f"{task} cannot be drawn: {error}") from None
     except Exception as error:  # of graphics drivers, anything
-        raise Refused(f"{task} cannot be drawn ({type(error).__name__}: {error}){_hint(task)}") from error
+        way = os.environ.get("MUJOCO_GL")
+        hint = f": MUJOCO_GL={way} may be wrong here, leave it out or set another" if way and _has_mujoco(env) else ""
+        raise Refused(f"{task} cannot be drawn ({type(error).__name__}: {error}){hint}") from error
     frame = np.asarray(drawn)
     if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
         raise Refused(f"{task} draws no picture: its render must give bytes of shape (height, width, 3)")
@@ -117,16 +114,21 @@ def window_closed(env: Env) -> bool:
 
 def _made(task: str, mode: str, width: int | None, height: int | None) -> Env:
     given: dict[str, Any] = {"render_mode": mode}
-    if is_mujoco(task):
+    spec = gymnasium.registry.get(task)
+    if spec is not None and "mujoco" in str(spec.entry_point):  # Gymnasium's own take a size
         given |= {"width": width or SIZES[mode][0], "height": height or SIZES[mode][1]}
     with warnings.catch_warnings(action="ignore"):  # Gymnasium's about the mode, which is looked at below
         made = make_by_name(task, **given)
     if made.render_mode != mode:
         made.close()
         raise Refused(f"{task} cannot be shown: it has no render mode {mode!r}")
-    if is_mujoco(task):
+    if _has_mujoco(made):
         _follow(made)
     return made
+
+
+def _has_mujoco(env: Env) -> bool:
+    return hasattr(env.unwrapped, "mujoco_renderer")
 
 
 def _follow(env: Env) -> None:
@@ -140,11 +142,6 @@ def _follow(env: Env) -> None:
         shown = inner.mujoco_renderer
         shown.camera_id = camera  # of pictures; a window has settings instead
         shown.default_cam_config = {**(shown.default_cam_config or {}), **tracking}
-
-
-def _hint(task: str) -> str:
-    way = os.environ.get("MUJOCO_GL")
-    return f": MUJOCO_GL={way} may be wrong here, leave it out or set another" if way and is_mujoco(task) else ""
 
 
 def _resized(frame: Frame, size: tuple[int, int]) -> Frame:
