@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rewirl import TD3
 from rewirl.topology import erdos_renyi
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -37,3 +38,13 @@ def test_every_link_between_the_docs_leads_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+
+
+def test_the_python_of_the_deploying_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with TD3("Pendulum-v1", hidden=(8, 8), eval_every=0) as agent:
+        agent.save("policy.safetensors")
+    page: dict[str, object] = {}
+    for block in code_blocks("deploying.md"):
+        exec(block, page)
+    assert np.shape(page["action"]) == (4, 1)

@@ -180,3 +180,10 @@ print(*Policy.load(sys.argv[1]).predict(numpy.ones(3))[0])
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "p"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(np.array(done.stdout.split(), dtype=float), policy.predict(np.ones(3))[0], rtol=1e-6)
+
+
+def test_calling_a_policy_is_predicting(make_policy):
+    policy = make_policy()
+    rows = np.random.default_rng(0).standard_normal((7, policy.n_obs))
+    np.testing.assert_array_equal(policy(rows), policy.predict(rows, deterministic=True)[0])
+    assert policy(rows[0]).shape == (policy.n_act,)
