@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "train an agent on a task",
     "demo": "two minutes: a sparse agent learns to run",
     "sweep": "train all runs of an experiment side by side",
+    "tune": "search for the wiring's numbers: λ, η and e",
     "evaluate": "measure a trained policy",
     "inspect": "what an agent is: links, features, dead neurons",
     "play": "show an agent on the screen, or film it",

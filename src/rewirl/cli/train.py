@@ -33,7 +33,7 @@ EXAMPLES = (
     "rewirl train --config my.toml --seed 2                flags win over the file",
     "rewirl train --resume runs/HalfCheetah-v5/ds-td3-seed1",
 )
-WIRING = ("sparsity", "lambdas", "eta", "adapt_every", "block")
+WIRING = ("sparsity", "lambdas", "eta", "adapt_every", "block", "mean_moments")
 RUNS = Path("runs")
 
 
@@ -87,7 +87,7 @@ def given(args: argparse.Namespace) -> dict[str, Any]:
 
 def resolved(args: argparse.Namespace, flags: Mapping[str, Any]) -> RunConfig:
     """The run that file and flags describe."""
-    words = overlay(_file(args.config), flags) if args.config else dict(flags)
+    words = overlay(config_file(args.config), flags) if args.config else dict(flags)
     for name in ("method", "task"):
         if name not in words:
             raise Refused(f"which {name}? For example: rewirl train {words.get('method', 'ds-td3')} HalfCheetah-v5")
@@ -121,7 +121,8 @@ def _resumed(args: argparse.Namespace, flags: Mapping[str, Any]) -> tuple[Path, 
         raise Refused(str(error)) from None
 
 
-def _file(path: Path) -> dict[str, Any]:
+def config_file(path: Path) -> dict[str, Any]:
+    """What a TOML file of the user's gives."""
     try:
         return parse_toml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -32,6 +32,11 @@ class ProgressReader:
         self._seen: tuple[int, int] | None = None
         self._rows: list[EvaluationRow] = []
 
+    def rows(self) -> list[EvaluationRow]:
+        """Its evaluations so far."""
+        self._read_rows()
+        return self._rows
+
     def read(self) -> Progress:
         """As it is now; nothing but zeros where there is no run yet."""
         self._read_rows()
