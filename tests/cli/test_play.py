@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import gymnasium
+import mujoco
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
@@ -212,6 +214,50 @@ def test_a_window_where_there_is_a_screen(capsys, monkeypatch):
     finally:
         del gymnasium.registry["drawn/Windowed-v0"]
     assert modes == ["human"]
+
+
+def test_a_window_that_its_user_closed_ends_it(capsys, monkeypatch):
+    closed = []
+
+    class Closable(Drawn):
+        metadata = {"render_modes": ["human"], "render_fps": 1000}  # noqa: RUF012
+
+        def __init__(self, render_mode=None):
+            super().__init__(render_mode)
+            self.model = mujoco.MjModel.from_xml_string("<mujoco/>")
+            self.mujoco_renderer = SimpleNamespace(viewer=SimpleNamespace(window="its window"))
+
+        def close(self):
+            closed.append(self.number)
+
+    monkeypatch.setattr("glfw.window_should_close", lambda window: window == "its window")
+    gymnasium.register("drawn/Closable-v0", entry_point=Closable)
+    monkeypatch.setenv("DISPLAY", ":77")
+    try:
+        assert played(capsys, saved("drawn/Closable-v0")) == ""
+    finally:
+        del gymnasium.registry["drawn/Closable-v0"]
+    assert closed == [1]
+
+
+def test_an_interrupted_film_leaves_nothing(capsys, monkeypatch):
+    def render(self):
+        if self.number == 3:
+            raise KeyboardInterrupt
+        return np.zeros((20, 30, 3), dtype=np.uint8)
+
+    monkeypatch.setattr(Drawn, "render", render)
+    assert "interrupted" in refused(capsys, saved(), "--video", "a.mp4", "--gif", "a.gif", code=130)
+
+
+def test_a_full_disk_is_said(capsys, monkeypatch):
+    def end(self):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(film.Gif, "end", end)
+    assert main(["play", saved(), "--gif", "a.gif"]) == 1
+    assert "a.gif could not be written: No space left on device" in capsys.readouterr().err
+    assert os.listdir() == ["policy.safetensors"]
 
 
 @pytest.fixture(scope="module")

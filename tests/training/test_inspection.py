@@ -147,6 +147,7 @@ def test_a_policy_file_alone(tmp_path: Path) -> None:
             "there is no whole checkpoint",
         ),
         (lambda run: (run / "evaluations.csv").write_bytes(b"what,ever\n"), "the columns must be"),
+        (lambda run: (run / "config.toml").write_bytes(b"what = ever\n"), "config.toml cannot be read"),
     ],
 )
 def test_what_is_damaged_is_named_and_the_rest_is_shown(tmp_path: Path, damage, says: str) -> None:

@@ -194,6 +194,8 @@ def look(file: Path, *, episodes: int = 3, seed: int = 0) -> Inspection:
     info = movement = None
     if file in (place.policy, place.best_policy) and place.config.is_file():
         info = inspect_run(place.path)
+    if info and not info.config:
+        notes.append(f"nothing else of the run is known: {place.config} cannot be read")
     if info and info.config:
         if file == place.policy:
             networks += _critics(place, info.config, notes)
