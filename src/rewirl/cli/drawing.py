@@ -75,7 +75,8 @@ def histogram(values: NDArray[np.float64], *, bins: int, what: str, low: str, hi
 
 def heat(rows: Sequence[str], shares: NDArray[np.float64], x: Sequence[float], *, what: str) -> str:
     """A row of shares between 0 and 1 for each name, over steps."""
-    width, left, each, foot = 480, 112, 13, 24
+    width, each, foot = 480, 13, 24
+    left = round(5.2 * max(map(len, rows))) + 12  # the names, as wide as letters of this size are
     height = each * len(rows) + foot
     step, most = (width - left) / len(x), float(shares.max()) or 1.0
     parts = []

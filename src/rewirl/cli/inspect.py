@@ -37,7 +37,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="A run folder, or a policy.safetensors")
     parser.add_argument("--best", action="store_true", help="Of a run folder, the best policy instead of the last")
     parser.add_argument("--html", type=Path, metavar="FILE", help="Also draw it as a page in this file")
-    parser.add_argument("--features", type=whole, default=24, metavar="N", help="How many to list (default: 24)")
+    parser.add_argument("--features", type=whole, default=24, metavar="N", help="Observations to list (default: 24)")
     parser.add_argument(
         "--episodes", type=whole, default=3, metavar="N", help="To watch neurons in, 0 for none (default: 3)"
     )
@@ -125,22 +125,21 @@ def _count(dead: int) -> str:
 
 
 def _features(seen: Inspection, most: int) -> RenderableType:
-    found = seen.features()
+    found, left = seen.features(most), seen.policy.n_obs - most
     critics, start = bool(seen.critics), found[0].links_at_start is not None
     numbers = ["links", *(["at start"] if start else []), "weight"]
     of_critics = ["critics' links", "critics' weight"] if critics else []
     rows = table("feature", *numbers, "", *of_critics, right=(*numbers, *of_critics))
     largest = max(feature.actor_weight for feature in found)
-    for feature in found[:most]:
+    for feature in found:
         actor = feature.actor_links is not None
         cells = [f"{feature.actor_links}" if actor else ""]
         cells += [_start(feature) if actor else ""] if start else []
         cells += [f"{feature.actor_weight:.1%}", _bar(feature.actor_weight, largest)] if actor else ["", ""]
         cells += [f"{feature.critic_links:.0f}", f"{feature.critic_weight:.1%}"] if critics else []
         rows.add_row(feature.name, *cells)
-    left = len(found) - most
     about = f"Of at most {seen.actor.layers[0].n_out} links each; weight is the share of the first layer's magnitudes."
-    more = f" {left} more: --features {len(found)} lists all." if left > 0 else ""
+    more = f" {left} more observations: --features {seen.policy.n_obs} lists all." if left > 0 else ""
     return Group(rows, Text(about + more, style="dim"))
 
 

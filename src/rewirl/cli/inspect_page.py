@@ -74,20 +74,20 @@ def _networks(seen: Inspection) -> str:
 
 
 def _features(seen: Inspection) -> str:
-    found = seen.features()
-    shown, start, critics = found[:MOST], found[0].links_at_start is not None, bool(seen.critics)
+    found, all_of_them = seen.features(MOST), seen.policy.n_obs
+    start, critics = found[0].links_at_start is not None, bool(seen.critics)
     full = seen.actor.layers[0].n_out
     top = max(feature.actor_weight for feature in found) or 1.0
     top_critic = max(feature.critic_weight for feature in found) or 1.0
     rows = []
-    for feature in shown:
+    for feature in found:
         actor = feature.actor_links is not None
         cells = [_bar(feature.actor_weight / top, f"{feature.actor_weight:.1%}") if actor else ""]
         cells += [_links(feature, full) if actor else ""]
         cells += [_bar(feature.critic_weight / top_critic, f"{feature.critic_weight:.1%}")] if critics else []
         rows.append(f"<tr><th>{escape(feature.name)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     names = ["feature", "actor's weight", f"actor's links of {full}", *(["critics' weight"] if critics else [])]
-    less = f" The {MOST} with most weight of {len(found)} are shown." if len(found) > MOST else ""
+    less = f" Of {all_of_them} observations the {MOST} with most weight are shown." if all_of_them > MOST else ""
     mark = " The mark is where it began." if start else ""
     about = f"Weight is the share that a feature's links have of all magnitudes in the first layer.{mark}{less}"
     return f"{_table(names, rows)}<p class='small'>{about}</p>"
@@ -103,7 +103,7 @@ def _links(feature: Feature, full: int) -> str:
 
 def _wiring(seen: Inspection) -> str:
     policy = seen.policy
-    order = [feature.name for feature in seen.features() if feature.actor_links is not None][:MOST]
+    order = _order(seen)
     names = observation_names(policy.task, policy.n_obs)
     parts = []
     last = len(policy.layers) - 1
@@ -125,6 +125,11 @@ def _wiring(seen: Inspection) -> str:
             )
     told = "A pixel for each place of a link: blue is a positive weight, red a negative one, pale a small one."
     return f"{''.join(parts)}<p class='small'>{told}</p>"
+
+
+def _order(seen: Inspection) -> list[str]:
+    """Names of the observations that are drawn, the weightiest first."""
+    return [feature.name for feature in seen.features(MOST) if feature.actor_links is not None]
 
 
 def _with_gaps(layer: PolicyLayer) -> NDArray[np.float32]:
@@ -157,7 +162,7 @@ def _movement(seen: Inspection) -> str:
 def _heat(seen: Inspection, movement: Movement) -> str:
     links = movement.per_input(("actor", 0)) / seen.actor.layers[0].n_out
     names = observation_names(seen.policy.task, seen.policy.n_obs)
-    order = [feature.name for feature in seen.features() if feature.actor_links is not None][:MOST]
+    order = _order(seen)
     points = np.unique(np.linspace(0, len(links) - 1, min(len(links), COLUMNS)).round().astype(int))
     shares = links[points][:, [names.index(name) for name in order]].T
     steps = [movement.steps[point] for point in points]

@@ -130,9 +130,9 @@ class Inspection:
     def critics(self) -> Sequence[Wired]:
         return self.networks[1:]
 
-    def features(self) -> list[Feature]:
-        """The inputs, those first whose links carry most weight: observations by the actor's, then actions by the
-        critics'."""
+    def features(self, most: int | None = None) -> list[Feature]:
+        """The inputs, those first whose links carry most weight: observations (so many at most) by the actor's, then
+        actions by the critics'."""
         policy, n_obs = self.policy, self.policy.n_obs
         names = observation_names(policy.task, n_obs)
         actor = self.actor.input_links(), _share(self.actor.input_weight())
@@ -166,7 +166,7 @@ class Inspection:
             for i, name in enumerate(action_names(policy.task, policy.n_act) if known else ())
         ]
         return [
-            *sorted(observations, key=lambda feature: -feature.actor_weight),
+            *sorted(observations, key=lambda feature: -feature.actor_weight)[:most],
             *sorted(actions, key=lambda feature: -feature.critic_weight),
         ]
 
