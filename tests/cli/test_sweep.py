@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from rewirl.cli import main, sweep_plan
-from rewirl.cli.sweep_display import LiveSweep, SweepDisplay, outcome
+from rewirl.cli.sweep_display import LiveSweep, SweepDisplay, outcome, reasons
 from rewirl.experiments import Plan, Sweep, load_grid, parse_grid, plan
 from rewirl.experiments.calibration import Costs, calibrate, kind_of
 from rewirl.experiments.progress import Progress
@@ -174,6 +174,7 @@ def test_the_live_table_shows_state_pace_returns_and_eta():
     assert lines["HalfCheetah-v5/ds-td3-seed1"] == ["running", "250,000", "25%", "500", "25:00", "1,234.5", "2,345.6"]
     assert lines["HalfCheetah-v5/td3-seed2"][0] == "waiting"
     assert "1 of 8 runs" in text
+    assert display.shows_all(sweep)
     # Two runs have 750,000 steps to go and four a million, at 500 a second, two at a time.
     assert "ETA 1:31:40" in text
 
@@ -187,6 +188,7 @@ def test_a_low_terminal_shows_what_tells_most():
     assert "failed" in text
     assert text.count("running") == 2
     assert "and 1 done, 96 waiting" in text
+    assert not display.shows_all(sweep)
     assert "…" not in text
 
 
@@ -201,4 +203,5 @@ def test_plain_lines_and_the_outcome(capsys):
     assert out[0] == "done  HalfCheetah-v5/td3-seed1-dense at step 1,000,000 of 1,000,000, return 1,234.5"
     assert out[1] == "failed  HalfCheetah-v5/ds-td3-seed1-e200 at step 250,000 of 1,000,000: the disk is full"
     assert out[2].startswith("1 waiting, 1 done, 2 running, 1 failed; 35.0% of 5,000,000 steps, ETA ")
-    assert "the disk is full" in shown(outcome(sweep), width=160)
+    assert shown(outcome(sweep), width=160).count("HalfCheetah-v5/") == 5
+    assert reasons(sweep) == ["HalfCheetah-v5/ds-td3-seed1-e200: the disk is full"]

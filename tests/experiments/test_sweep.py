@@ -253,9 +253,13 @@ def test_never_more_than_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> Non
     assert processes.room()
     processes.start(0, tiny.config(), Path("a"))
     assert processes.room()
-    free[0] = processes.memory - 1
-    assert not processes.room()
-    free[0] = processes.memory + 1
+    free[0] = 2 * processes.memory - 1
+    assert not processes.room(), "the first one has not yet taken what it needs"
+    monkeypatch.setattr("rewirl.experiments.workers.GROWING", 0.0)
+    assert processes.room(), "now it has"
+    processes.took(processes.memory / 2**20 * 2 + 1)
+    assert not processes.room(), "runs take more than was thought"
+    free[0] = 10**12
     processes.start(1, tiny.config(), Path("b"))
     processes.start(2, tiny.config(), Path("c"))
     assert not processes.room(), "three at a time"

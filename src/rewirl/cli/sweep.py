@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from rewirl.cli.parser import Parser, whole
-from rewirl.cli.sweep_display import name, outcome, sweep_display
+from rewirl.cli.sweep_display import name, outcome, reasons, sweep_display
 from rewirl.cli.sweep_plan import check, measured, shown_costs, shown_plan
 from rewirl.cli.tables import show, table
 from rewirl.errors import Failed, Refused, Stopped
@@ -86,9 +86,13 @@ def run(args: argparse.Namespace) -> None:
         workers = RayTasks(address=args.address, retries=args.retries, jobs=jobs)
     console = Console(highlight=False)
     _say_before(made, console)
-    sweep = Sweep(made, workers, sweep_display(console, jobs))
+    display = sweep_display(console, jobs)
+    sweep = Sweep(made, workers, display)
     sweep.run()
-    show(outcome(sweep))
+    if not display.shows_all(sweep):
+        show(outcome(sweep))
+    for line in reasons(sweep):
+        console.out(line, highlight=False)
     _conclude(sweep)
 
 

@@ -96,6 +96,10 @@ class SweepDisplay(Watcher):
         at_once = min(self._jobs or len(sweep.of("running")) or 1, len(left))
         return duration(max(sum(seconds) / at_once, *seconds))
 
+    def shows_all(self, sweep: Sweep) -> bool:
+        """Whether what it showed last has every run in it."""
+        return False
+
     def _keep_pace(self, sweep: Sweep) -> None:
         for job in sweep.of("running"):
             self._paces.setdefault(job, Pace(WINDOW)).see(job.step, job.config.random_steps)
@@ -153,7 +157,7 @@ class LiveSweep(SweepDisplay):
         if hidden:
             counts = ((sum(job.state == state for job in hidden), WORDS.get(state, state)) for state in ORDER)
             parts.append(Text("and " + ", ".join(f"{n} {text}" for n, text in counts if n), style="dim"))
-        if sweep.stopping:
+        if sweep.stopping and sweep.of("running"):
             parts.append(Text("Stopping: each run saves and ends; Ctrl-C again kills them.", style="yellow"))
         return Panel(
             Group(*parts),
@@ -176,6 +180,9 @@ class LiveSweep(SweepDisplay):
             "best": best,
         }
 
+    def shows_all(self, sweep: Sweep) -> bool:
+        return len(self._shown(sweep)) == len(sweep.plan.jobs)
+
     def _shown(self, sweep: Sweep) -> list[Job]:
         """As many as fit, the most telling ones, in the order of the plan."""
         room = max(self.console.height - 11, 3)
@@ -196,11 +203,16 @@ def word(job: Job) -> str:
 def outcome(sweep: Sweep) -> Table:
     """All runs, when it is over."""
     numbers = ("steps", "return", "best")
-    rows = table("run", "state", *numbers, "", right=numbers)
+    rows = table("run", "state", *numbers, right=numbers)
     for job in sweep.plan.jobs:
         state = Text(word(job), style=STYLES.get(job.state, "dim"))
-        rows.add_row(name(sweep, job), state, f"{job.step:,}", *_returns(sweep, job), Text(job.message))
+        rows.add_row(name(sweep, job), state, f"{job.step:,}", *_returns(sweep, job))
     return rows
+
+
+def reasons(sweep: Sweep) -> list[str]:
+    """Why runs failed, a line each."""
+    return [f"{name(sweep, job)}: {job.message}" for job in sweep.of("failed", "blocked")]
 
 
 def _returns(sweep: Sweep, job: Job) -> list[str]:

@@ -71,7 +71,7 @@ class LiveTuning(TuneDisplay):
             Text(f"best R {best.value:,.1f}" if best is not None else "best R –", style="bold green"),
         )
         parts: list[RenderableType] = [bar, tuned(tuning, max(self.console.height - 10, 3))]
-        if tuning.stopping:
+        if tuning.stopping and tuning.of("running"):
             parts.append(Text("Stopping: each run saves and ends; Ctrl-C again kills them.", style="yellow"))
         title = f"[bold]tuning {tuning.base['method']} on {tuning.base['task']}[/]"
         width = min(self.console.width - 4, 100)

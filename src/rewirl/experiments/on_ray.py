@@ -62,6 +62,9 @@ class RayTasks:
         except self._ray.exceptions.RayError as error:
             return Ending(Failed.exit_code, (str(error).strip() or type(error).__name__).splitlines()[0])
 
+    def took(self, megabytes: float) -> None:
+        """Ray looks after the memory of its machines itself."""
+
     def stop(self, key: int | None = None) -> None:
         for number, ref in self._running.items():
             if key is None or key == number:

@@ -123,9 +123,7 @@ class Sweep:
             reader = self._readers.setdefault(job, ProgressReader(job.folder))
             self.progress[job] = reader.read()
             job.step = max(job.step, self.progress[job].step)
-            memory = self.progress[job].memory_mb
-            if memory and isinstance(self.workers, Processes):
-                self.workers.memory = max(self.workers.memory, int(memory * 2**20))
+            self.workers.took(self.progress[job].memory_mb or 0.0)
 
     def _look_elsewhere(self) -> None:
         """A run that another process had is done, or free."""

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,10 @@ from rewirl.training.files import free_memory
 
 LOG = "train.log"
 """In a run's folder: what the run says, all sessions together."""
-RUN_MEMORY = 400 * 2**20
+RUN_MEMORY = 200 * 2**20
 """Bytes that a run is expected to take before one is known to take more."""
+GROWING = 20.0
+"""Seconds after which a run has what memory it needs: until then it is counted as if it had none."""
 SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """One thread each: what libraries would take else."""
 
@@ -49,6 +52,9 @@ class Workers(Protocol):
     def ended(self) -> list[tuple[int, Ending]]:
         """Those that came back since the last call."""
 
+    def took(self, megabytes: float) -> None:
+        """A run was seen to take so much memory."""
+
     def stop(self, key: int | None = None) -> None:
         """Asks one or all to save and end."""
 
@@ -65,6 +71,7 @@ class Processes:
     def __init__(self, jobs: int, free: Callable[[], int] = free_memory) -> None:
         self._jobs, self._free = jobs, free
         self._running: dict[int, tuple[subprocess.Popen[bytes], Path]] = {}
+        self._began: dict[int, float] = {}
         self._configs = tempfile.TemporaryDirectory(prefix="rewirl-sweep-")
         self.memory = RUN_MEMORY
         """Bytes that one more run may take."""
@@ -72,7 +79,11 @@ class Processes:
     def room(self) -> bool:
         if len(self._running) >= self._jobs:
             return False
-        return not self._running or self._free() > self.memory
+        growing = sum(time.monotonic() - self._began[key] < GROWING for key in self._running)
+        return not self._running or self._free() > self.memory * (growing + 1)
+
+    def took(self, megabytes: float) -> None:
+        self.memory = max(self.memory, int(megabytes * 2**20))
 
     def start(self, key: int, config: RunConfig, folder: Path) -> None:
         file = Path(self._configs.name, f"{key}.toml")
@@ -89,6 +100,7 @@ class Processes:
                 start_new_session=True,  # Ctrl-C is for the sweep, which tells them
             )
         self._running[key] = process, folder
+        self._began[key] = time.monotonic()
 
     def ended(self) -> list[tuple[int, Ending]]:
         back = []
