@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rewirl import TD3
+from rewirl import SET, TD3
 from rewirl.topology import erdos_renyi
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -48,3 +48,15 @@ def test_the_python_of_the_deploying_page_runs(tmp_path: Path, monkeypatch: pyte
     for block in code_blocks("deploying.md"):
         exec(block, page)
     assert np.shape(page["action"]) == (4, 1)
+
+
+def test_the_python_of_the_inspecting_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sizes = {"hidden": (8, 8), "random_steps": 50, "eval_every": 50, "eval_episodes": 1, "replay_size": 500}
+    with TD3("Pendulum-v1", wiring=SET(every=20), lambdas=(1, 2), run_dir="runs/demo/seed1", **sizes) as agent:
+        agent.learn(100)
+    for block in code_blocks("inspecting.md"):
+        exec(block, {})
+    assert "cosine of angle" in capsys.readouterr().out

@@ -138,7 +138,8 @@ def _features(seen: Inspection, most: int) -> RenderableType:
         cells += [f"{feature.actor_weight:.1%}", _bar(feature.actor_weight, largest)] if actor else ["", ""]
         cells += [f"{feature.critic_links:.0f}", f"{feature.critic_weight:.1%}"] if critics else []
         rows.add_row(feature.name, *cells)
-    about = f"Of at most {seen.actor.layers[0].n_out} links each; weight is the share of the first layer's magnitudes."
+    full = seen.actor.layers[0].n_out
+    about = f"Of {full} links each at most. Weight: share of the first layer's magnitudes; large numbers need less."
     more = f" {left} more observations: --features {seen.policy.n_obs} lists all." if left > 0 else ""
     return Group(rows, Text(about + more, style="dim"))
 

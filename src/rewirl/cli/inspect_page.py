@@ -89,7 +89,8 @@ def _features(seen: Inspection) -> str:
     names = ["feature", "actor's weight", f"actor's links of {full}", *(["critics' weight"] if critics else [])]
     less = f" Of {all_of_them} observations the {MOST} with most weight are shown." if all_of_them > MOST else ""
     mark = " The mark is where it began." if start else ""
-    about = f"Weight is the share that a feature's links have of all magnitudes in the first layer.{mark}{less}"
+    told = "Weight is a feature's share of all magnitudes in the first layer; one whose numbers are large needs less."
+    about = f"{told}{mark}{less}"
     return f"{_table(names, rows)}<p class='small'>{about}</p>"
 
 
