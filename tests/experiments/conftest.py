@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "training"))  # for `tiny`
+sys.path.insert(0, str(Path(__file__).parent))  # for `synthetic`
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from rewirl.training import inspect_run, list_runs
 from rewirl.training.about import About
 from rewirl.training.about import read as read_about
 from rewirl.training.config import RunConfig
+from rewirl.training.files import from_json
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -118,8 +119,19 @@ def load_run(folder: Path) -> TrainedRun:
         raise ValueError(f"its evaluations.csv cannot be read ({error})") from None
     if not len(steps):
         raise ValueError("it has no evaluations yet")
-    about = tuple(read_about(folder / "about.json"))
+    about = tuple(read_about(folder / "about.json")) or _from_checkpoint(folder)
     return TrainedRun(folder, info.config, info.state, steps, columns, about, _start(folder, info.config))
+
+
+def _from_checkpoint(folder: Path) -> tuple[About, ...]:
+    """The versions of a run from before there was an about.json."""
+    newest = max(folder.glob("checkpoint/step-*/run.json"), default=None)
+    try:
+        versions = from_json(newest.read_bytes())["versions"] if newest else {}
+        known = {str(name): str(value) for name, value in versions.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return ()
+    return (About(0, "", known, {}),) if known else ()
 
 
 def read_evaluations(content: bytes) -> tuple[Ints, dict[str, Floats]]:

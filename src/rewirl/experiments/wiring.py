@@ -117,12 +117,9 @@ def _names(task: str, n_in: int, movement: Movement, network: str) -> tuple[str,
 def _degrees(layers: Sequence[tuple[int, Bits]]) -> Iterator[Degrees]:
     for number in sorted({number for number, _ in layers}):
         same = [bits for other, bits in layers if other == number]
-        sender = "input" if number == 0 else f"neuron of hidden layer {number}"
-        for side, axis in (
-            (f"links from an {sender}" if number == 0 else f"links from a {sender}", 2),
-            (f"links to a neuron of hidden layer {number + 1}", 1),
-        ):
-            first, last = (np.concatenate([bits[row].sum(axis=axis - 1) for bits in same]) for row in (0, -1))
+        sender = "inputs" if number == 0 else f"hidden layer {number}"
+        for side, axis in ((f"links out of {sender}", 1), (f"links into hidden layer {number + 1}", 0)):
+            first, last = (np.concatenate([bits[row].sum(axis=axis) for bits in same]) for row in (0, -1))
             low, high = min(first.min(), last.min()), max(first.max(), last.max())
             width = max(1, -(-(high - low + 1) // BINS))
             edges = np.arange(low, high + width + 1, width) - 0.5

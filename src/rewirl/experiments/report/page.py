@@ -116,6 +116,15 @@ class Page:
         )
         return f'<div class=legend role=group aria-label="Methods on {_text(task.task)}">{chips}</div>'
 
+    def _all_methods(self) -> str:
+        """A legend without numbers of runs, for plots that have those elsewhere."""
+        chips = "".join(
+            f'<button type=button class=chip data-label="{_text(label)}" aria-pressed=true>{_swatch(ink)}{_text(label)}'
+            "</button>"
+            for label, ink in self.inks.items()
+        )
+        return f"<div class=legend role=group aria-label=Methods>{chips}</div>"
+
     def _tables(self, *names: str) -> str:
         return "".join(self.tables[name].html() for name in names if name in self.tables)
 
@@ -124,7 +133,7 @@ class Page:
         if self.aggregates.iqm:
             over = _count(len(self.aggregates.tasks), "task")
             plots = (
-                "<div class=cards>"
+                f"{self._all_methods()}<div class=cards>"
                 + _card(f"IQM over {over}", _plot("iqm", "Interquartile means of the normalised return"), "aggregate")
                 + _card("Performance profiles", _plot("profile", "Share of runs above each score"), "aggregate")
                 + "</div>"
@@ -148,7 +157,8 @@ class Page:
         )
         return (
             f"<p>The same returns against what they cost. {self._figure_links('efficiency-')}</p>"
-            f"<div class=controls>{choices}</div><div class=cards>{plots}</div>{self._tables('costs')}"
+            f"<div class=controls>{choices}{self._all_methods()}</div>"
+            f"<div class=cards>{plots}</div>{self._tables('costs')}"
         )
 
     def _figure_links(self, prefix: str) -> str:
@@ -176,7 +186,7 @@ class Page:
                 + "<p class=note>A link that was dropped and grown again between two evaluations counts as having "
                 "stayed.</p>",
             )
-            + _card("Degrees, at the start and at the end", f"<div class=small-plots>{degrees}</div>")
+            + _card("Degrees, at the start and at the end", f"<div class=small-plots>{degrees}</div>{_DEGREES}")
             + "</div>"
         )
 
@@ -194,6 +204,12 @@ class Page:
             f"<h3>Commands</h3><p>What is not named is the default of the method, which is the paper's.</p>"
             f'<pre class=scroll tabindex=0 aria-label="Commands">{_text(commands)}</pre>{_definitions(self.comparison)}'
         )
+
+
+_DEGREES = (
+    "<p class=note>Share of neurons by their number of links: <i class=first></i> at the first evaluation, "
+    "<i class=last></i> at the last.</p>"
+)
 
 
 def _tiles(item: Ratios) -> str:

@@ -45,12 +45,13 @@ def facts(runs: Sequence[TrainedRun], what: str) -> list[tuple[str, str]]:
             for name, value in getattr(session, what).items():
                 found.setdefault(name, {}).setdefault(value, set()).add(number)
     rows = []
+    unknown = sum(not any(getattr(session, what) for session in run.about) for run in runs)
     for name, values in found.items():
-        if len(values) == 1 and all(run.about for run in runs):
+        if len(values) == 1 and not unknown:
             rows.append((name, next(iter(values))))
         else:
             rows.append((name, "; ".join(f"{value} ({_runs(len(which))})" for value, which in values.items())))
-    if unknown := sum(not run.about for run in runs):
+    if unknown:
         rows.append((what, f"{UNKNOWN} for {_runs(unknown)}"))
     return rows
 

@@ -80,7 +80,7 @@ class Table:
         head = "".join(f"<th scope=col{self._number(n)}>{html.escape(text)}" for n, text in enumerate(self.columns))
         body = []
         for row, cells in enumerate(self.rows):
-            line = [f"<th scope=row>{html.escape(cells[0])}"]
+            line = [f"<th scope=row>{self._cell(row, 0, '<strong>{}</strong>', html.escape)}"]
             line += [
                 f"<td{self._number(n)}>{self._cell(row, n, '<strong>{}</strong>', html.escape)}"
                 for n in range(1, len(cells))

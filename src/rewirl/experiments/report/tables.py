@@ -37,8 +37,11 @@ def summary_table(comparison: Comparison) -> Table:
     """Every sparse method against its dense counterpart."""
     each = ratios(comparison)
     together = [item for item in over_tasks(each) if len(item.tasks) > 1]
-    rows, records = [], []
-    for item in [*each, *together]:
+    rows: list[list[str]] = []
+    records, best = [], set()
+    for item in sorted([*together, *each], key=lambda item: (not item.label.startswith("ds-"), item.label)):
+        if len(item.tasks) > 1:
+            best |= {(len(rows), column) for column in range(10)}
         where = item.tasks[0] if len(item.tasks) == 1 else f"{len(item.tasks)} tasks together"
         reach = "not reached" if item.share_of_steps is None else f"{item.share_of_steps:.0%} of the steps"
         if len(item.tasks) > 1 and item.share_of_steps is None:
@@ -58,7 +61,8 @@ def summary_table(comparison: Comparison) -> Table:
         ["method", "task", "n", "return", "LCA", "reaches dense return at", "links", "FLOPs", "wall-clock", "memory"],
         rows,
         records,
-        "Ratios of means over seeds; over several tasks their geometric mean. FLOPs by the paper's count.",
+        "Ratios of means over seeds; over several tasks (bold) their geometric mean. FLOPs by the paper's count.",
+        frozenset(best),
         words=2,
     )
 

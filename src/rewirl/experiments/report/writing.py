@@ -99,7 +99,7 @@ def _wiring(comparison: Comparison, notes: list[str], tell: Callable[[str], None
                 found, problems = studies(standing.group, task.at)
                 out += found
                 notes += problems
-    return out
+    return sorted(out, key=lambda study: not study.moves)  # what moves is looked at first
 
 
 def _mark(comparison: Comparison, title: str, command: str, notes: Sequence[str]) -> bytes:

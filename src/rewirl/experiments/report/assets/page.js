@@ -14,10 +14,10 @@
   };
 
   const axes = {
-    step: { title: "environment steps", scale: 1, hover: "step %{x:,}" },
-    paper_flops: { title: "FLOPs", scale: 1, hover: "%{x:.3s} FLOPs" },
-    full_flops: { title: "FLOPs", scale: 1, hover: "%{x:.3s} FLOPs" },
-    seconds: { title: "minutes", scale: 1 / 60, hover: "%{x:.1f} min" },
+    step: { title: "environment steps", scale: 1 },
+    paper_flops: { title: "FLOPs", scale: 1 },
+    full_flops: { title: "FLOPs", scale: 1 },
+    seconds: { title: "minutes", scale: 1 / 60 },
   };
 
   const layout = (x, y, more = {}) => {
@@ -51,7 +51,7 @@
         const x = curve[div.dataset.x].map((value) => value * scale);
         const visible = !hidden.has(curve.label);
         const spread = (sign) => curve.mean.map((value, i) => value + sign * curve.std[i]);
-        if (!showSeeds) traces.push(band(x, spread(-1), spread(1), curve.label));
+        if (!showSeeds || div.dataset.x !== "step") traces.push(band(x, spread(-1), spread(1), curve.label));
         if (showSeeds && div.dataset.x === "step") {
           for (const seed of curve.seeds) {
             traces.push({
@@ -67,8 +67,12 @@
           hovertemplate: "%{y:,.0f} ± %{customdata[0]:,.0f} (n = %{customdata[1]})",
         });
       }
-      const hover = { step: ",d", seconds: ",.1f" }[div.dataset.x] || ".3s";
-      return [traces, layout(title, "return", { xaxis: { hoverformat: hover }, hovermode: div.dataset.x === "step" ? "x unified" : "closest" })];
+      const flops = div.dataset.x.endsWith("flops");
+      return [traces, layout(title, "return", {
+        hovermode: div.dataset.x === "step" ? "x unified" : "closest",
+        xaxis: { hoverformat: { step: ",d", seconds: ",.1f" }[div.dataset.x] || ".3e", exponentformat: flops ? "e" : "SI", nticks: flops ? 5 : 0 },
+        yaxis: { tickformat: "," },
+      })];
     },
 
     iqm() {
@@ -134,10 +138,9 @@
         x: middle, y, type: "scatter", mode: "lines", name, fill: fill ? "tozeroy" : "none", fillcolor: fill,
         line: { shape: "hvh", width: line ? 2 : 0, color: line || fill }, hovertemplate: "%{y:.1%}",
       });
-      const blue = colour("ds-td3" in data.inks ? "ds-td3" : Object.keys(data.inks)[0]);
       return [
-        [bars(degrees.first, "at the start", faint(isDark() ? "#c4c4c4" : "#777777", 0.35), null), bars(degrees.last, "at the end", null, blue)],
-        layout(degrees.side, "", { yaxis: { tickformat: ".0%", nticks: 4, rangemode: "tozero" }, xaxis: { nticks: 5, title: { text: degrees.side, font: { size: 10.5 }, standoff: 4 } } }),
+        [bars(degrees.first, "at the start", faint(isDark() ? "#c4c4c4" : "#777777", 0.35), null), bars(degrees.last, "at the end", null, isDark() ? "#56b4e9" : "#0072b2")],
+        layout(degrees.side, "", { yaxis: { tickformat: ".0%", nticks: 4, rangemode: "tozero" }, xaxis: { nticks: 5, tickangle: 0, title: { text: degrees.side, font: { size: 10.5 }, standoff: 4 } } }),
       ];
     },
   };
@@ -204,6 +207,13 @@
   on("wiring-method", ["heat", "ages", "degrees"], labelWiring);
   on("wiring-network", ["heat", "ages", "degrees"], labelWiring);
   labelWiring();
+
+  // A shadow where a table goes on to the right.
+  const shade = (box) => box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+  for (const box of all(".table .scroll")) {
+    box.addEventListener("scroll", () => shade(box), { passive: true });
+    new ResizeObserver(() => shade(box)).observe(box);
+  }
 
   const button = document.getElementById("theme");
   const wish = matchMedia("(prefers-color-scheme: dark)");
