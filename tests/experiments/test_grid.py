@@ -201,3 +201,11 @@ def test_a_grid_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_bytes(b"\xff")
     with pytest.raises(Refused, match="it is not text"):
         load_grid(tmp_path / "own.toml")
+
+
+def test_the_grid_in_the_docs_is_one() -> None:
+    docs = Path(__file__).parents[2] / "docs" / "experiments.md"
+    text = docs.read_text("utf-8").split("```toml\n")[1].split("```")[0]
+    runs = [str(run) for run in parse_grid(text, "blocks.toml").runs()]
+    assert len(runs) == 18
+    assert "HalfCheetah-v5 ds-td3 seed 1 blocks" in runs

@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> None:
     jobs = args.jobs if args.jobs is not None or args.on == "ray" else os.cpu_count()
     check(made)
     if args.dry_run:
-        show(shown_plan(made, measured(made, Console(stderr=True)), jobs))
+        cores = os.cpu_count() if args.on == "here" else None
+        show(shown_plan(made, measured(made, Console(stderr=True)), jobs, cores))
         return
     workers: Workers = Processes(jobs or 1)
     if args.on == "ray":

@@ -31,8 +31,8 @@ def measured(plan: Plan, console: Console) -> dict[RunConfig, Costs]:
     return found
 
 
-def shown_plan(plan: Plan, known: dict[RunConfig, Costs], jobs: int | None) -> RenderableType:
-    """All that `--dry-run` prints."""
+def shown_plan(plan: Plan, known: dict[RunConfig, Costs], jobs: int | None, cores: int | None = None) -> RenderableType:
+    """All that `--dry-run` prints; more jobs than cores are no faster."""
     numbers = ("steps", "runs", "done", "to go on", "new", "hours each", "disk each")
     rows = table("task", "method", "variant", *numbers, right=numbers)
     for alike in _groups(plan):
@@ -44,7 +44,7 @@ def shown_plan(plan: Plan, known: dict[RunConfig, Costs], jobs: int | None) -> R
         config = first.config
         counts = [f"{config.steps:,}", *map(str, (len(alike), *states)), hours, disk]
         rows.add_row(config.task, config.method, first.run.label or "–", *counts)
-    return Group(rows, *_totals(plan, known, jobs), *_remarks(plan))
+    return Group(rows, *_totals(plan, known, jobs, cores), *_remarks(plan))
 
 
 def _groups(plan: Plan) -> list[list[Job]]:
@@ -55,7 +55,7 @@ def _groups(plan: Plan) -> list[list[Job]]:
     return list(groups.values())
 
 
-def _totals(plan: Plan, known: dict[RunConfig, Costs], jobs: int | None) -> Iterator[str]:
+def _totals(plan: Plan, known: dict[RunConfig, Costs], jobs: int | None, cores: int | None) -> Iterator[str]:
     left = [(job, known[kind_of(job.config)]) for job in plan.jobs if job.state != "done"]
     yield f"{len(plan.jobs)} runs in {plan.folder}: {plan.count('done')} done, {len(left)} to do."
     if not left:
@@ -65,7 +65,7 @@ def _totals(plan: Plan, known: dict[RunConfig, Costs], jobs: int | None) -> Iter
     if jobs is not None:
         # No shorter than the longest one, and one that begins with another's policy comes after it.
         longest = max(_with_source(job, known) for job, _ in left)
-        together = max(sum(seconds) / min(jobs, len(left)), longest)
+        together = max(sum(seconds) / min(jobs, cores or jobs, len(left)), longest)
         words += f", {duration(together)} with {jobs} at a time"
     yield words + "; evaluations are taken as long as they may get."
     kept = sum(cost.kept_bytes(job.config) for job, cost in left)
