@@ -32,6 +32,11 @@ def test_the_rule_of_the_docs_drops_and_grows_as_many(monkeypatch: pytest.Monkey
     assert len(change.grown) == 36
 
 
+def test_the_statistics_of_the_docs_run(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(code_blocks("report.md")[0], {})
+    assert capsys.readouterr().out.startswith("Estimate(value=0.8333333333333333, low=0.5,")
+
+
 def test_every_link_between_the_docs_leads_somewhere() -> None:
     root = DOCS.parent
     for page in [*root.glob("*.md"), *DOCS.glob("*.md")]:

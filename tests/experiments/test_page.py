@@ -66,10 +66,9 @@ class Visit:
 
     def traces(self, query: str) -> list[dict[str, Any]]:
         """What a plot draws: the name and whether it is seen, of each line that has a name."""
-        found: list[dict[str, Any]] = self.page.evaluate(
-            "q => document.querySelector(q).data.filter(t => t.name).map(t => ({name: t.name, seen: t.visible !== false}))",
-            query,
-        )
+        lines = "document.querySelector(q).data.filter(t => t.name)"
+        seen = "t => ({name: t.name, seen: t.visible !== false})"
+        found: list[dict[str, Any]] = self.page.evaluate(f"q => {lines}.map({seen})", query)
         return found
 
     def scroll_through(self) -> None:

@@ -18,7 +18,7 @@ from rewirl.experiments.statistics import (
 
 REPS = 4000
 CLOSE = 0.1
-"""How far ends of intervals of so many resamples may be apart, in widths of the interval: three standard errors or so."""
+"""How far ends of intervals of such resamples may be apart, in widths of the interval: about three standard errors."""
 
 
 @pytest.fixture(params=[(5, 3), (4, 1), (9, 5), (10, 2)], ids=str)
