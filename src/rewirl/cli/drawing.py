@@ -31,7 +31,7 @@ def tag(name: str, content: str = "", **attributes: object) -> str:
 
 def curves(lines: Mapping[str, Sequence[float]], x: Sequence[float], *, what: str) -> str:
     """Shares between 0 and 1 over steps: one line each, named at its end."""
-    width, height, left, right, top, bottom = 480, 210, 36, 96, 8, 26
+    width, height, left, right, top, bottom = 480, 210, 42, 96, 8, 26
     span = max(x[-1] - x[0], 1)
 
     def place(step: float, share: float) -> tuple[float, float]:
@@ -46,7 +46,7 @@ def curves(lines: Mapping[str, Sequence[float]], x: Sequence[float], *, what: st
         parts.append(tag("text", f"{step:,.0f}", x=place(step, 0)[0], y=height - 8, text_anchor=anchor, class_="axis"))
     middle = (left + width - right) / 2
     parts.append(tag("text", "steps", x=middle, y=height - 8, text_anchor="middle", class_="axis"))
-    ends = _apart([place(x[-1], shares[-1])[1] for shares in lines.values()], 12)
+    ends = _apart([place(x[-1], shares[-1])[1] for shares in lines.values()], 13)
     for number, ((name, shares), y) in enumerate(zip(lines.items(), ends, strict=True)):
         points = " ".join("{:.1f},{:.1f}".format(*place(*pair)) for pair in zip(x, shares, strict=True))
         colour = f"series s{number % 6}"
@@ -76,7 +76,7 @@ def histogram(values: NDArray[np.float64], *, bins: int, what: str, low: str, hi
 def heat(rows: Sequence[str], shares: NDArray[np.float64], x: Sequence[float], *, what: str) -> str:
     """A row of shares between 0 and 1 for each name, over steps."""
     width, each, foot = 480, 13, 24
-    left = round(5.2 * max(map(len, rows))) + 12  # the names, as wide as letters of this size are
+    left = round(5.8 * max(map(len, rows))) + 12  # the names, as wide as letters of this size are
     height = each * len(rows) + foot
     step, most = (width - left) / len(x), float(shares.max()) or 1.0
     parts = []

@@ -54,7 +54,8 @@ text.s0 { fill: var(--s0); } text.s1 { fill: var(--s1); } text.s2 { fill: var(--
 text.s3 { fill: var(--s3); } text.s4 { fill: var(--s4); } text.s5 { fill: var(--s5); }
 rect.bar, .heat { fill: var(--main); } .heat { shape-rendering: crispEdges; }
 @media (max-width: 560px) { main { padding: 18px 10px 32px; } section { padding: 14px 12px; } h1 { font-size: 21px; }
-  .bar { min-width: 110px; } .bar span { min-width: 52px; } .names { font-size: 10px; } }
+  .bar { min-width: 110px; } .bar span { min-width: 52px; } .names { font-size: 10px; }
+  svg .axis, svg .label { font-size: 11px; } }
 </style>
 </head>
 <body><main>
