@@ -99,7 +99,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_is_whole_and_needs_nothing_else(capsys, folder, tmp_path):
-    out = tmp_path / "new" / "agent.html"
+    out = tmp_path / "new[b]" / "agent.html"
     assert f"Drawn in {out}" in said(capsys, folder, "--html", out)
     content = out.read_text()
     page = Page(content)

@@ -184,6 +184,11 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(capsys, mo
     assert "pip install 'rewirl[video]'" in refused(capsys, saved(), "--gif", "a.gif")
 
 
+def test_help_names_the_extra(capsys):
+    assert main(["play", "--help"]) == 0
+    assert "pip install 'rewirl[video]'" in capsys.readouterr().out
+
+
 def test_a_policy_that_does_not_know_its_task(capsys):
     assert "give it with --task" in refused(capsys, saved(task=""), "--gif", "a.gif")
     assert "12 frames" in played(capsys, "policy.safetensors", "--task", "drawn/Drawn-v0", "--gif", "a.gif")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rich.text import Text
+
 from rewirl.cli.parser import Parser, whole
 from rewirl.cli.runs import policy_at, without_wrappers
 from rewirl.cli.tables import show
@@ -39,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     if not task:
         raise Refused("the policy file does not say for which task it is: give it with --task")
     if note := without_wrappers(policy):
-        show(note)
+        show(Text(note))
     result = evaluate_policy(policy, task, episodes=args.episodes, seed=args.seed)
     show(
         f"{task}: return {result.mean:,.1f} ± {result.std:,.1f} over {args.episodes} episodes "

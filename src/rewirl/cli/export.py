@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rich.text import Text
+
 from rewirl.cli.parser import Parser
 from rewirl.cli.runs import policy_at
 from rewirl.cli.tables import show
@@ -47,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
         )
     except OSError as error:
         raise Failed(f"cannot write {error.filename or args.out}: {error.strerror}") from None
-    show(f"{done}{told}")
+    show(Text(f"{done}{told}"))
 
 
 def _observations(policy: Policy) -> tuple[Floats | None, str]:

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
             write_aside(args.html, page(seen).encode())
         except OSError as error:
             raise Failed(f"{args.html}: {error.strerror}") from None
-        show(f"Drawn in {args.html}")
+        show(Text(f"Drawn in {args.html}"))
 
 
 def report(seen: Inspection, features: int) -> RenderableType:

@@ -19,6 +19,7 @@ class _Help(RawDescriptionRichHelpFormatter):
     """Colours on a terminal, none elsewhere; headings as they are written."""
 
     group_name_formatter = str
+    text_markup = help_markup = False  # [video] is the name of an extra
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32)
