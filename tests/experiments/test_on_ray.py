@@ -35,6 +35,7 @@ checkpoint_every = 200
 eval_every = 1000
 eval_episodes = 1
 """
+NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +43,9 @@ def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     os.environ["PYTHONPATH"] = str(Path(tiny.__file__).parent)
-    # A dead node is noticed within a second or two instead of half a minute.
-    quick = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 300, "health_check_failure_threshold": 3}
-    head = {"num_cpus": 1, "include_dashboard": False, "_system_config": quick}
-    made = Cluster(initialize_head=True, head_node_args=head)
+    # A dead node is noticed within a few seconds instead of half a minute.
+    quick = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000, "health_check_failure_threshold": 4}
+    made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False, "_system_config": quick})
     yield made
     made.shutdown()
     del os.environ["PYTHONPATH"]
@@ -59,7 +59,7 @@ def sweep_process(cluster: Any, where: Path, *words: str) -> subprocess.Popen[st
     )  # fmt: skip
 
 
-def until(condition: Any, process: subprocess.Popen[str], seconds: float = 60.0) -> None:
+def until(condition: Any, process: subprocess.Popen[str], seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         if process.poll() is not None or time.monotonic() > end:
@@ -75,13 +75,13 @@ def saved(folder: Path) -> bool:
 def test_a_node_dies_and_its_run_goes_on_elsewhere_bit_by_bit(cluster: Any, tmp_path: Path) -> None:
     text = GRID.format(steps=6000)
     (tmp_path / "grid.toml").write_text(text)
-    node = cluster.add_node(num_cpus=1)
+    node = cluster.add_node(**NODE)
     cluster.wait_for_nodes()
     folders = [tmp_path / "runs" / "tiny-tiny-Walk-v0" / f"ds-td3-seed{seed}" for seed in (1, 2)]
     process = sweep_process(cluster, tmp_path)
     until(lambda: all(map(saved, folders)), process)
     cluster.remove_node(node, allow_graceful=False)
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=240)
     assert process.returncode == 0, out
     sessions = [(folder / "train.log").read_text().count(" by process ") for folder in folders]
     assert sorted(sessions) == [1, 2], "one run was begun twice, on the node that died and on the other"
@@ -101,7 +101,7 @@ def test_stopped_with_checkpoints_and_gone_on_with(cluster: Any, tmp_path: Path)
     process = sweep_process(cluster, tmp_path)
     until(lambda: saved(folder), process)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=120)
     assert process.returncode == 3, out
     assert "the same command does only what is missing" in out
     info = inspect_run(folder)
@@ -109,7 +109,7 @@ def test_stopped_with_checkpoints_and_gone_on_with(cluster: Any, tmp_path: Path)
     assert f"stopped by SIGINT at step {info.step}" in (folder / "train.log").read_text(), "a checkpoint of that step"
     (tmp_path / "grid.toml").write_text(GRID.format(steps=info.step + 300).replace("[1, 2]", "[1]"))
     again = sweep_process(cluster, tmp_path, "--jobs", "1")
-    out, _ = again.communicate(timeout=60)
+    out, _ = again.communicate(timeout=120)
     assert again.returncode == 0, out
     assert inspect_run(folder).step == info.step + 300
 
@@ -134,6 +134,12 @@ def test_a_run_that_somebody_has_is_left_alone(tmp_path: Path, monkeypatch: pyte
     lock.release()
     assert code == 2
     assert "is in use by process" in message
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:99999", "no-such-host.invalid:1"])
+def test_no_cluster_at_the_address(address: str) -> None:
+    with pytest.raises(Refused, match=f"no Ray cluster answers at {address}"):
+        RayTasks(address=address)
 
 
 def test_without_ray_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ When a machine dies, Ray starts its tasks on another one, where each goes on fro
 from __future__ import annotations
 
 import importlib
+import os
+import socket
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -29,11 +31,14 @@ class RayTasks:
             self._ray: Any = importlib.import_module("ray")
         except ImportError:
             raise Refused("--on ray needs Ray: pip install 'rewirl[ray]'") from None
+        address = address or os.environ.get("RAY_ADDRESS")
+        _check_reachable(address)
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray that is started here reports to nobody
         try:
             self._ray.init(address=address, logging_level="ERROR", log_to_driver=False)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise Failed(f"the Ray cluster at {address or 'RAY_ADDRESS'} cannot be reached: {reason}") from None
+            raise Failed(f"the Ray cluster at {address or 'this machine'} cannot be used: {reason}") from None
         self._jobs, self._retries = jobs, retries
         self._running: dict[int, Any] = {}
 
@@ -76,6 +81,20 @@ class RayTasks:
 
     def close(self) -> None:
         self._ray.shutdown()
+
+
+def _check_reachable(address: str | None) -> None:
+    """Ray itself would try for minutes. Addresses without a port (auto, local) are Ray's to find."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10.0).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise Refused(
+            f"no Ray cluster answers at {address} ({reason}): start one with  ray start --head  and give its address"
+        ) from None
 
 
 def train_here(config: str, folder: str) -> tuple[int, str]:
