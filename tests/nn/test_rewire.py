@@ -174,3 +174,24 @@ def test_neurons_without_links():
     net = Network([Links(9, 9, 1, np.array([40])), Links(9, 9, 1, np.array([4]))], rng)
     shuffle_parameters(net, rng)
     check_pass(net, normal(rng, 9, 20), normal(rng, 9, 20))
+
+
+@pytest.mark.parametrize("block", [1, 4])
+def test_second_moments_of_new_links_may_start_at_the_mean(block):
+    rng = np.random.default_rng(0)
+    wiring = [some_links(11, 16, block, 20, rng), some_links(16, 12, block, 25, rng), Links.dense(12, 3)]
+    net, other = trained(wiring, np.random.default_rng(1)), trained(wiring, np.random.default_rng(1))
+    rule = SET(eta=0.3)
+    before = [(net.links(i), net.second_moments[net.positions(i)]) for i in range(3)]
+    net.adapt(rule, np.random.default_rng(5), mean_moments=True)
+    other.adapt(rule, np.random.default_rng(5))
+    for i, (links, moments) in enumerate(before):
+        assert net.links(i) == other.links(i)
+        new = ~np.isin(net.links(i).places, links.places)
+        assert new.any() == (i < 2)
+        now, zero = net.second_moments[net.positions(i)], other.second_moments[other.positions(i)]
+        np.testing.assert_array_equal(now[~new], zero[~new])
+        np.testing.assert_array_equal(zero[new], 0)
+        np.testing.assert_array_equal(now[new], moments.mean())
+    for name in ("parameters", "first_moments"):
+        np.testing.assert_array_equal(getattr(net, name), getattr(other, name))

@@ -120,14 +120,15 @@ class ActorCritic(ABC):
             critic.backward(self._dq)
             critic.step(self._adam)
             if due:
-                self._links_replaced += critic.adapt(self.wiring.rule, self.rng)
+                self._links_replaced += critic.adapt(self.wiring.rule, self.rng, mean_moments=self.wiring.mean_moments)
             self._averages.add("critic_loss", loss)
         self._averages.add("q", mean_of(q))
         self._actor_adapts |= due
 
     def _adapt_actor(self) -> None:
         if self._actor_adapts:
-            self._links_replaced += self.actor.adapt(self.wiring.rule, self.rng)
+            wiring = self.wiring
+            self._links_replaced += self.actor.adapt(wiring.rule, self.rng, mean_moments=wiring.mean_moments)
             self._actor_adapts = False
 
     # ---------------------------------------------------------- what others see

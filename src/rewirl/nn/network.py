@@ -122,11 +122,11 @@ class Network:
         """Links that a dense network of these widths has."""
         return sum(n_in * n_out for n_in, n_out in pairwise(self.sizes))
 
-    def _wired(self, layer: int) -> tuple[Links, Floats]:
+    def _wired(self, layer: int) -> tuple[Links, NDArray[np.int64]]:
         places, position = self._core.in_place_order(layer)
         start, _ = self._core.ranges(layer)
-        weights: Floats = self.parameters[start + position].reshape(-1, self._blocks[layer])
-        return Links(self.sizes[layer], self.sizes[layer + 1], self._blocks[layer], places), weights
+        links = Links(self.sizes[layer], self.sizes[layer + 1], self._blocks[layer], places)
+        return links, (start + position).reshape(-1, links.block)
 
     def links(self, layer: int) -> Links:
         """The wiring of a layer as it is now."""
@@ -134,12 +134,20 @@ class Network:
 
     def weights(self, layer: int) -> Floats:
         """A copy of a layer's weights in the order of `links(layer).places`, shape (blocks, block)."""
-        return self._wired(layer)[1]
+        return self.parameters[self.positions(layer)]
 
     def biases(self, layer: int) -> Floats:
         """A layer's biases."""
+        return self.parameters[self.bias_positions(layer)]
+
+    def positions(self, layer: int) -> NDArray[np.int64]:
+        """Where the flat arrays have the links of a layer, in the order of `links(layer).places`: (blocks, block)."""
+        return self._wired(layer)[1]
+
+    def bias_positions(self, layer: int) -> slice:
+        """Where the flat arrays have the biases of a layer."""
         _, start = self._core.ranges(layer)
-        return self.parameters[start : start + self.sizes[layer + 1]]
+        return slice(start, start + self.sizes[layer + 1])
 
     def rewire(self, layer: int, links: Links) -> None:
         """Gives a layer another wiring with as many links. Those that stay keep weight and moments, new ones have 0."""
@@ -152,17 +160,26 @@ class Network:
             )
         self._core.rewire(layer, links.places)
 
-    def adapt(self, rule: Rule, rng: np.random.Generator) -> int:
-        """TopologicalAdaptation (Algorithm 2) of every layer; says how many links were replaced."""
+    def adapt(self, rule: Rule, rng: np.random.Generator, *, mean_moments: bool = False) -> int:
+        """TopologicalAdaptation (Algorithm 2) of every layer; says how many links were replaced.
+
+        With `mean_moments` Adam's second moment of a new link starts at the mean of those that its layer had, not at 0:
+        its first steps are as long as its neighbours', not as long as Adam's first ones.
+        """
         replaced = 0
         for layer in range(self.layers):
             if self._counts[layer] == self.sizes[layer] * self.sizes[layer + 1]:
                 continue
-            links, weights = self._wired(layer)
+            links, positions = self._wired(layer)
+            weights = self.parameters[positions]
             gradients = self.dense_gradient(layer) if rule.wants_gradients else None
             change = rule.rewire(links, weights, rng, gradients)
             if len(change.grown):
+                before = self.second_moments[positions] if mean_moments else None
                 self.rewire(layer, change.links)
+                if before is not None:
+                    new = np.searchsorted(change.links.places, change.grown)
+                    self.second_moments[self.positions(layer)[new]] = before.mean()
                 replaced += len(change.grown) * links.block
         return replaced
 

@@ -63,10 +63,8 @@ class Stack:
             network.rewire(layer, links)
         values = network.parameters.copy()
         for layer, links in enumerate(wiring):
-            start, bias_start = network._core.ranges(layer)
-            _, position = network._core.in_place_order(layer)
-            values[start + position] = _by_place(self.weight(layer), links)[links.places].ravel()
-            values[bias_start : bias_start + links.n_out] = self.bias(layer)
+            values[network.positions(layer)] = _by_place(self.weight(layer), links)[links.places]
+            values[network.bias_positions(layer)] = self.bias(layer)
         network.set_parameters(values)
 
     def copy_to_target(self, target: Target) -> None:
@@ -75,8 +73,8 @@ class Stack:
         for layer in range(len(self.layers)):
             links = target.online.links(layer)
             by_place = _by_place(self.weight(layer), links)
-            _, position = target.online._core.in_place_order(layer)
-            state[f"weights.{layer}"][position] = by_place[links.places].ravel()
+            positions = target.online.positions(layer)
+            state[f"weights.{layer}"][positions - positions.min()] = by_place[links.places]
             extra = np.setdiff1d(np.flatnonzero(by_place.any(axis=1)), links.places)
             state[f"extra_places.{layer}"], state[f"extra_weights.{layer}"] = extra, by_place[extra].ravel()
             state[f"bias.{layer}"] = self.bias(layer)

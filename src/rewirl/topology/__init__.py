@@ -1,6 +1,6 @@
 """Which links exist: initial wiring and the rules that drop and grow. Knows no RL and no networks."""
 
-from rewirl.topology.initial import erdos_renyi, link_counts, wire
+from rewirl.topology.initial import erdos_renyi, layer_counts, link_counts, wire
 from rewirl.topology.links import Links
 from rewirl.topology.rules import RULES, SET, Change, Dense, DropAndGrow, RigL, Rule, Static
 
@@ -15,6 +15,7 @@ __all__ = [
     "Rule",
     "Static",
     "erdos_renyi",
+    "layer_counts",
     "link_counts",
     "wire",
 ]

@@ -32,14 +32,31 @@ def link_counts(
     35712
     """
     *sparse, output = _shapes(sizes)
-    block = block_size(block, [n_out for _, n_out in sparse])
+    dense = math.prod(output)
+    return [*layer_counts(sparse, lambdas=lambdas, sparsity=sparsity, block=block, dense=dense), dense]
+
+
+def layer_counts(
+    shapes: Sequence[tuple[int, int]],
+    *,
+    lambdas: Sequence[float] | None = None,
+    sparsity: float | None = None,
+    block: int = 1,
+    dense: int = 0,
+) -> list[int]:
+    """Links of sparse layers by their (n_in, n_out), beside layers that stay dense and have `dense` links in all.
+
+    >>> layer_counts([(17, 256), (256, 256)], sparsity=0.5, dense=1536)
+    [4352, 29824]
+    """
+    block = block_size(block, [n_out for _, n_out in shapes])
     if (lambdas is None) == (sparsity is None):
         raise ValueError("give either lambdas or sparsity, and not both: they are two ways to say one thing")
     if lambdas is not None:
-        blocks = _blocks_by_lambda(sparse, lambdas, block)
+        blocks = _blocks_by_lambda(list(shapes), lambdas, block)
     else:
-        blocks = _blocks_by_sparsity(sparse, math.prod(output), sparsity, block)
-    return [b * block for b in blocks] + [math.prod(output)]
+        blocks = _blocks_by_sparsity(list(shapes), dense, sparsity, block)
+    return [b * block for b in blocks]
 
 
 def erdos_renyi(n_in: int, n_out: int, count: int, rng: np.random.Generator, block: int = 1) -> Links:

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rewirl.topology import Links, Rule, erdos_renyi
-from rewirl.topology._checks import block_size, finite_number, listed, whole_number
-from rewirl.topology.initial import _blocks_by_lambda, _blocks_by_sparsity
+from rewirl.topology import Links, Rule, erdos_renyi, layer_counts
+from rewirl.topology._checks import finite_number, listed, whole_number
 from rewirl.torch.layers import Choice, SparseLayer, chosen, layers_of, refuse_shared, shape_of
 from rewirl.torch.targets import keep_largest, polyak
 
@@ -237,18 +236,10 @@ def _counts(
     block: int,
 ) -> dict[str, int]:
     """Links of each sparse layer, beside layers that have `dense` in all."""
-    layers = list(shapes.values())
-    block = block_size(block, [n_out for _, n_out in layers])
-    if lambdas is None:
-        blocks = _blocks_by_sparsity(layers, dense, sparsity, block)
-    else:
-        given = len(listed("lambdas", lambdas, "(7, 64)"))
-        if given != len(shapes):
-            raise ValueError(
-                f"{given} lambdas for {len(shapes)} sparse layers ({', '.join(shapes)}): give one for each"
-            )
-        blocks = _blocks_by_lambda(layers, lambdas, block)
-    return {name: count * block for name, count in zip(shapes, blocks, strict=True)}
+    if lambdas is not None and (given := len(listed("lambdas", lambdas, "(7, 64)"))) != len(shapes):
+        raise ValueError(f"{given} lambdas for {len(shapes)} sparse layers ({', '.join(shapes)}): give one for each")
+    counts = layer_counts(list(shapes.values()), lambdas=lambdas, sparsity=sparsity, block=block, dense=dense)
+    return dict(zip(shapes, counts, strict=True))
 
 
 def _fitting(name: str, links: Links, shape: tuple[int, int]) -> Links:

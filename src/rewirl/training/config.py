@@ -53,6 +53,8 @@ class RunConfig:
     """e: updates from one adaptation of the wiring to the next."""
     block: int = 1
     """Neighbouring outputs that share an input, 1, 2 or 4: 1 is the paper's wiring, 4 is faster."""
+    mean_moments: bool = False
+    """Start Adam's second moment of a new link at the mean of its layer, not at 0."""
     random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
     initial_samples: str | None = None
@@ -123,6 +125,8 @@ class RunConfig:
             raise ValueError(f"{self.method} is dense: for sparsity, lambdas or block use ds-{chosen.algorithm}")
         if not issubclass(chosen.rule, DropAndGrow) and (self.eta, self.adapt_every) != (chosen.eta, 1000):
             raise ValueError(f"{self.method} never rewires: for eta or adapt_every use ds-{chosen.algorithm}")
+        if not issubclass(chosen.rule, DropAndGrow) and self.mean_moments:
+            raise ValueError(f"{self.method} never has new links: for mean_moments use ds-{chosen.algorithm}")
         # Refuses what cannot be wired whatever the task's sizes: with the most inputs there is most room for links.
         self.wiring().counts((MAX_WIDTH, *self.options.hidden, 1))
 
@@ -130,14 +134,20 @@ class RunConfig:
         """Which links the networks have and how they change."""
         rule = _method(self.method).rule
         changes = {"eta": self.eta, "every": self.adapt_every} if issubclass(rule, DropAndGrow) else {}
-        return WiringOptions(rule=rule(**changes), lambdas=self.lambdas, sparsity=self.sparsity, block=self.block)
+        return WiringOptions(
+            rule=rule(**changes),
+            lambdas=self.lambdas,
+            sparsity=self.sparsity,
+            block=self.block,
+            mean_moments=self.mean_moments,
+        )
 
     def items(self) -> dict[str, Any]:
         """All that is set and means something, by the names that `resolve`, flags and files use."""
         flat = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
         rule, idle = _method(self.method).rule, {"options"}
         if not issubclass(rule, DropAndGrow):
-            idle |= {"eta", "adapt_every"}
+            idle |= {"eta", "adapt_every", "mean_moments"}
         if not rule.sparse:
             idle |= {"sparsity", "lambdas", "block"}
         return {n: value for n, value in (flat | asdict(self.options)).items() if value is not None and n not in idle}
@@ -200,12 +210,22 @@ def hints(kind: type) -> dict[str, Any]:
     return {f.name: resolved[f.name] for f in fields(kind) if f.name not in ("method", "task", "options")}
 
 
-def meanings_of(kind: type) -> dict[str, str]:
+def meanings_of(kind: type) -> Mapping[str, str]:
     """The docstring below each field of a dataclass, by name: what help and config files say about it.
 
     >>> meanings_of(TD3Options)["gamma"]
     'γ: discount.'
     """
+    if kind not in _MEANINGS:
+        _MEANINGS[kind] = _read_meanings(kind)
+    return _MEANINGS[kind]
+
+
+_MEANINGS: dict[type, dict[str, str]] = {}
+"""Of the classes that were asked for: reading source takes its time."""
+
+
+def _read_meanings(kind: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
