@@ -221,6 +221,26 @@ def test_a_window_where_there_is_a_screen(capsys, monkeypatch):
     assert modes == ["human"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems always have a screen")
+def test_a_screen_that_is_not_there_is_refused(capsys, monkeypatch):
+    """MuJoCo's window library ends the process if it is not asked first; others raise what they like."""
+    monkeypatch.setenv("DISPLAY", ":77")
+    assert "no window can be opened on this screen" in refused(capsys, saved("HalfCheetah-v5", 17, 6))
+
+    class Broken(Drawn):
+        metadata = {"render_modes": ["human"], "render_fps": 10}  # noqa: RUF012
+
+        def reset(self, **_):
+            raise RuntimeError("No available video device")
+
+    gymnasium.register("drawn/Broken-v0", entry_point=Broken)
+    try:
+        err = refused(capsys, saved("drawn/Broken-v0"))
+    finally:
+        del gymnasium.registry["drawn/Broken-v0"]
+    assert "drawn/Broken-v0 cannot be shown in a window: No available video device" in err
+
+
 def test_a_window_that_its_user_closed_ends_it(capsys, monkeypatch):
     closed = []
 
@@ -235,6 +255,7 @@ def test_a_window_that_its_user_closed_ends_it(capsys, monkeypatch):
         def close(self):
             closed.append(self.number)
 
+    monkeypatch.setattr("glfw.init", lambda: True)
     monkeypatch.setattr("glfw.window_should_close", lambda window: window == "its window")
     gymnasium.register("drawn/Closable-v0", entry_point=Closable)
     monkeypatch.setenv("DISPLAY", ":77")

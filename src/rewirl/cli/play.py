@@ -92,12 +92,17 @@ def _check(args: argparse.Namespace) -> None:
 
 def _window(args: argparse.Namespace, policy: Policy, task: str) -> None:
     env = in_window(task, args.width, args.height)
+    steps = 0
     try:
         pace, start = fps_of(env), time.monotonic()
         for steps in _steps(args, policy, env, task, Console(highlight=False)):
             time.sleep(max(0.0, start + steps / pace - time.monotonic()))
             if window_closed(env):
                 break
+    except Misbehaved as error:
+        if steps:
+            raise
+        raise Refused(f"{task} cannot be shown in a window: {error.__cause__ or error}") from error
     finally:
         env.close()
 

@@ -44,8 +44,17 @@ def has_screen() -> bool:
 
 
 def in_window(task: str, width: int | None = None, height: int | None = None) -> Env:
-    """The task in a window, which is redrawn at every step."""
-    return _made(task, "human", width, height)
+    """The task in a window, which is redrawn at every step; refused where none can be opened."""
+    made = _made(task, "human", width, height)
+    if _has_mujoco(made):
+        import glfw
+
+        with warnings.catch_warnings(action="ignore"):
+            opened = glfw.init()
+        if not opened:  # a DISPLAY of yesterday, say: Gymnasium would go on, and GLFW end the whole process
+            made.close()
+            raise Refused("no window can be opened on this screen: film it with --video agent.mp4 or --gif agent.gif")
+    return made
 
 
 def as_pictures(task: str, width: int | None = None, height: int | None = None) -> Env:
