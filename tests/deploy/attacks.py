@@ -1,6 +1,6 @@
 """Policy files as an attacker, a broken disk or a hurried person makes them, each with the refusal that it must meet.
 
-`python tests/deploy/attacks.py FOLDER` writes them all, for use on another loader.
+`python tests/deploy/attacks.py FOLDER` writes them all; tests/attacks/policy has those below 10 kB.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import tracemalloc
 from pathlib import Path
@@ -19,7 +20,11 @@ from rewirl.errors import Refused
 _spec = importlib.util.spec_from_file_location("attacks", Path(__file__).with_name("attacks.py"))
 forge = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(forge)
-ATTACKS = forge.attacks()
+FOLDER = Path(__file__).parents[1] / "attacks"
+FILES = json.loads((FOLDER / "policy.json").read_text())
+# What is there as files, and the two that are too long for that.
+ATTACKS = {name: ((FOLDER / "policy" / name).read_bytes(), said) for name, said in FILES.items()}
+ATTACKS |= {name: attack for name, attack in forge.attacks().items() if name not in FILES}
 GOOD = forge.sealed(*forge.good())
 
 
@@ -39,6 +44,12 @@ def test_what_the_attacks_start_from_is_good(tmp_path):
     assert (policy.sizes, policy.links) == ((3, 2, 1), (3, 1))
     policy.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == GOOD
+
+
+def test_the_attack_files_are_what_their_program_makes():
+    made = {name: attack for name, attack in forge.attacks().items() if name in FILES}
+    assert made == {name: ATTACKS[name] for name in FILES}
+    assert len(forge.attacks()) == len(FILES) + 2
 
 
 @pytest.mark.parametrize("name", ATTACKS)

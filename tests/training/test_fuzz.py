@@ -151,50 +151,20 @@ def test_loaders_of_parts(content: bytes) -> None:
             load("it", content)
 
 
-def long_header(length: int) -> bytes:
-    return length.to_bytes(8, "little") + b"{}"
+ATTACKS = Path(__file__).parents[1] / "attacks"
+EXPECTED: dict[str, str] = json.loads((ATTACKS / "checkpoint.json").read_text())
 
 
-def tensors(**entries: dict[str, Any]) -> bytes:
-    header = json.dumps(entries).encode()
-    return len(header).to_bytes(8, "little") + header + bytes(16)
+@pytest.mark.parametrize("name", EXPECTED)
+def test_attack_files(name: str, run_of: Path) -> None:
+    part = Path(name).parent.name.replace(".", "__")
+    assert EXPECTED[name] in attacked(run_of, **{part: (ATTACKS / "checkpoint" / name).read_bytes()})
 
 
-ATTACKS = {
-    "absurd header": long_header(2**62),
-    "negative header": long_header(2**64 - 1),
-    "absurd shape": tensors(a={"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 16]}),
-    "absurd offsets": tensors(a={"dtype": "F32", "shape": [4], "data_offsets": [0, 2**60]}),
-    "overlap": tensors(
-        a={"dtype": "F32", "shape": [4], "data_offsets": [0, 16]},
-        b={"dtype": "F32", "shape": [4], "data_offsets": [0, 16]},
-    ),
-    "backwards": tensors(a={"dtype": "F32", "shape": [4], "data_offsets": [16, 0]}),
-    "unknown dtype": tensors(a={"dtype": "OBJECT", "shape": [2], "data_offsets": [0, 16]}),
-    "a pickle": b"\x80\x04\x95\x1f\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94.",
-    "nothing": b"",
-}
-
-
-@pytest.mark.parametrize("name", ATTACKS)
-def test_files_that_are_no_arrays(name: str, run_of: Path) -> None:
-    said = attacked(run_of, state__safetensors=ATTACKS[name])
-    assert "state.safetensors is no safetensors file" in said
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"[" * 100_000, "no JSON"),
-        (b"3", "no JSON object"),
-        (b'{"step": NaN}', "no JSON"),
-        (b"{}", "other fields"),
-        (b"\x80\x04.", "no JSON"),
-        (b'{"step": ' + b"9" * 10_000 + b"}", "no JSON"),
-    ],
-)
-def test_files_that_are_no_state(content: bytes, said: str, run_of: Path) -> None:
-    assert said in attacked(run_of, run__json=content)
+def test_every_attack_file_has_its_refusal() -> None:
+    for kind in ("checkpoint", "policy"):
+        files = {str(path.relative_to(ATTACKS / kind)) for path in (ATTACKS / kind).rglob("*") if path.is_file()}
+        assert files == json.loads((ATTACKS / f"{kind}.json").read_text()).keys()
 
 
 @pytest.mark.parametrize(
