@@ -15,6 +15,7 @@ import tiny
 from rewirl.errors import Failed
 from rewirl.training import checkpoint, resume, start
 from rewirl.training.checkpoint import Damaged
+from rewirl.training.files import write_over
 
 OLD = {"run.json": b'{"old": 1}\n', "state.safetensors": b"old" * 50}
 NEW = {"run.json": b'{"new": 1}\n', "state.safetensors": b"new" * 50}
@@ -197,3 +198,41 @@ def test_leftovers_of_a_kill_are_removed(tmp_path: Path) -> None:
         leftover.write_bytes(b"half")
     with resume(tmp_path / "run"):
         assert not list((tmp_path / "run").rglob(".*"))
+
+
+class PowerCut:
+    """Watches system calls: a file is on the disk when it was synced after its last write, a name when its folder was
+    synced after it was made."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.lost: set[Path] = set()
+        self.at_rename: list[set[Path]] = []
+        self._paths: dict[int, Path] = {}
+        for name in ("open", "write", "fsync", "rename"):
+            monkeypatch.setattr(os, name, self._watched(name, getattr(os, name)))
+
+    def _watched(self, name: str, real: Any) -> Any:
+        def call(*args: Any, **more: Any) -> Any:
+            if name == "rename":
+                self.at_rename.append({path for path in self.lost if path.is_relative_to(args[0])})
+                self.lost.add(Path(args[1]).parent)
+            done = real(*args, **more)
+            if name == "open":
+                self._paths[done] = Path(args[0])
+                if args[1] & os.O_CREAT:
+                    self.lost |= {Path(args[0]), Path(args[0]).parent}
+            elif name == "write":
+                self.lost.add(self._paths[args[0]])
+            elif name == "fsync":
+                self.lost.discard(self._paths[args[0]])
+            return done
+
+        return call
+
+
+def test_nothing_has_its_final_name_before_it_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = PowerCut(monkeypatch)
+    checkpoint.write(tmp_path, 7, {"run.json": b"{}", "state.safetensors": bytes(1000)})
+    write_over(tmp_path / "status.json", b"{}")
+    assert cut.at_rename == [set(), set()], "a power cut after the rename would leave a hole"
+    assert cut.lost == set(), "and nothing waits when it is said to be written"

@@ -77,17 +77,24 @@ def leftovers(folder: Path) -> list[str]:
 
 
 def test_sigkill_while_another_process_evaluates(tmp_path: Path) -> None:
-    given = {"task": "Pendulum-v1", "eval_process": True, "steps": 500, "eval_every": 25, "checkpoint_every": 60}
+    given = {"task": "Pendulum-v1", "eval_process": True, "steps": 1000, "eval_every": 25, "checkpoint_every": 60}
     tiny.train(tmp_path / "whole", **{**RUN, **given, "eval_process": False})
-    for _ in range(4):
+    for number in range(4):
         program = run_program(tmp_path / "run", **given)
         assert program.stdout
         program.stdout.readline()
-        time.sleep(0.7)
+        while program.poll() is None and rows_of(tmp_path / "run") < 3 + 4 * number:
+            time.sleep(0.002)
+        assert program.poll() is None, "it was killed while it ran"
         program.kill()
         program.wait()
     go_on(tmp_path / "run", **given)
     assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
+def rows_of(folder: Path) -> int:
+    path = folder / "evaluations.csv"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def run_program(folder: Path, **given: object) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""What checkpoints cost, of a run's time: `python tests/training/checkpoint_cost.py [method] [task] [folder]`.
+"""What checkpoints cost, of a run's time: `python benchmarks/checkpoint.py [method] [task] [folder]`.
 
 Checkpoints with 25 000 steps between two; most of these steps are made without learning, and the time that they would
 have taken is worked out from that of some hundred updates.
