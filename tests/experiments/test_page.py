@@ -41,7 +41,7 @@ def browser() -> Iterator[Any]:
 
     with sync_playwright() as driver:
         # As root, which a container's user often is, Chromium has no sandbox.
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=300_000)
         yield opened
         opened.close()
 
@@ -52,6 +52,7 @@ class Visit:
     def __init__(self, browser: Any, file: Path, size: dict[str, int], scheme: str) -> None:
         touch = size == PHONE
         self.context = browser.new_context(viewport=size, color_scheme=scheme, has_touch=touch, is_mobile=touch)
+        self.context.set_default_timeout(300_000)  # a machine may be busy
         self.page = self.context.new_page()
         self.problems: list[str] = []
         self.page.on("console", lambda m: m.type in ("error", "warning") and self.problems.append(m.text))
@@ -73,9 +74,11 @@ class Visit:
 
     def scroll_through(self) -> None:
         """To see every plot, each of which is drawn when it is near."""
-        for plot in self.page.locator(".plot").all():
-            plot.scroll_into_view_if_needed()
-        self.page.wait_for_function("[...document.querySelectorAll('.plot')].every(p => p.querySelector('.main-svg'))")
+        for number in range(self.page.locator(".plot").count()):
+            self.page.evaluate("n => document.querySelectorAll('.plot')[n].scrollIntoView()", number)
+            self.page.wait_for_function(
+                "n => document.querySelectorAll('.plot')[n].querySelector('.main-svg')", arg=number
+            )
 
 
 @pytest.fixture(params=[(LAPTOP, "light"), (LAPTOP, "dark"), (PHONE, "light"), (PHONE, "dark")], ids=str)

@@ -64,7 +64,7 @@ def test_tables_hold_the_comparison(report: Path) -> None:
         assert row["paper_return_mean"] == "", "small networks are not the paper's"
     for kind in ("csv", "md", "tex"):
         names = {path.stem for path in (report / "tables").glob(f"*.{kind}")}
-        assert names == {"summary", "return", "lca", "intervals", "aggregate", "improvement", "costs"}
+        assert names == {"summary", "return", "lca", "intervals", "aggregate", "improvement", "costs", "runs"}
 
 
 def test_n_is_in_every_table(report: Path) -> None:

@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> None:
     for note in written.notes:
         console.print(f"Note: {note}", markup=False)
     console.print(
-        f"{len(comparison.runs)} runs, {written.figures} figures and {written.tables} tables are in {args.out}.\n"
-        f"Open {written.page}",
+        f"{args.out} has {written.figures} figures and {written.tables} tables of {len(comparison.runs)} run"
+        f"{'s' if len(comparison.runs) > 1 else ''}. Open {written.page}",
         markup=False,
     )
 

@@ -48,7 +48,7 @@ def aggregate(comparison: Comparison) -> Aggregates:
     tasks = []
     for task in comparison.tasks:
         if task.unit is None:
-            notes.append(f"{task.task} has no normalised scores: no dense method learned anything there.")
+            notes.append(f"{task.task} has no normalised scores: they need a dense method that learned something.")
         else:
             tasks.append(task)
     labels = [label for label in comparison.labels if tasks and all(task.has(label) for task in tasks)]

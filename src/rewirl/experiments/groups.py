@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -111,12 +112,19 @@ def grouped(runs: Iterable[TrainedRun]) -> tuple[tuple[Group, ...], tuple[str, .
         same[run.config.seed] = run
     labels = labels_of([(name, settings) for _, name, settings in found])
     order = list(METHODS)
-    keys = sorted(found, key=lambda key: (*_task_order(key[0]), order.index(key[1]), len(key[2]), str(key[2])))
+    keys = sorted(
+        found, key=lambda key: (*_task_order(key[0]), order.index(key[1]), len(key[2]), _natural(str(key[2])))
+    )
     groups = []
     for task, name, settings in keys:
         by_seed = sorted(found[task, name, settings].items())
         groups.append(Group(task, labels[name, settings], settings, tuple(run for _, run in by_seed)))
     return tuple(groups), tuple(notes)
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """For sorting texts with whole numbers in them by those: 500 before 2000."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
 
 
 def _task_order(task: str) -> tuple[int, str]:

@@ -193,7 +193,7 @@ def _aggregate(aggregates: Aggregates, inks: Inks) -> Figure:
     left.set_title(f"{len(aggregates.tasks)} task{'s' if len(aggregates.tasks) > 1 else ''}, 95% intervals")
     for label, profile in aggregates.profiles.items():
         ink = inks[label]
-        right.plot(profile.taus, profile.share, color=ink.light, linestyle=ink.line, label=label)
+        right.plot(profile.taus, profile.share, color=ink.light, linestyle=ink.line, label=f"{label} (n={profile.n})")
         right.fill_between(profile.taus, profile.low, profile.high, color=ink.light, alpha=0.13, linewidth=0)
     right.set_xlabel("normalised return τ")
     right.set_ylabel("share of runs above τ")

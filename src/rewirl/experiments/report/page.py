@@ -202,7 +202,8 @@ class Page:
             "<h3>Versions and machine of the runs</h3>"
             f"<div class=scroll tabindex=0><table class=facts>{table}</table></div>"
             f"<h3>Commands</h3><p>What is not named is the default of the method, which is the paper's.</p>"
-            f'<pre class=scroll tabindex=0 aria-label="Commands">{_text(commands)}</pre>{_definitions(self.comparison)}'
+            f'<pre class=scroll tabindex=0 aria-label="Commands">{_text(commands)}</pre>{self._tables("runs")}'
+            f"{_definitions(self.comparison)}"
         )
 
 

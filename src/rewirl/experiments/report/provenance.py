@@ -6,6 +6,9 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
+from rewirl.experiments.comparison import Comparison
+from rewirl.experiments.numbers import steps_text
+from rewirl.experiments.report.table import Record, Table
 from rewirl.experiments.runs import TrainedRun
 from rewirl.training.config import RunConfig
 
@@ -24,6 +27,32 @@ def command_of(run: TrainedRun) -> str:
             value = run.folder / "initial_policy.safetensors"  # the config has its hash
         words += _flag(name, value)
     return shlex.join(words)
+
+
+def run_table(comparison: Comparison) -> Table:
+    """Every run, with the command that trains it again."""
+    rows: list[list[str]] = []
+    records: list[Record] = []
+    for task in comparison.tasks:
+        for standing in task.standings:
+            for run in standing.group.runs:
+                steps = f"{steps_text(run.last)} of {steps_text(run.config.steps)}"
+                versions = {name: value for session in run.about for name, value in session.versions.items()}
+                state = "done" if run.whole else run.state
+                about = (task.task, standing.label, str(run.config.seed), steps, state)
+                rows.append([*about, versions.get("rewirl", "–"), str(run.folder)])
+                records.append(
+                    {
+                        **{"task": task.task, "method": standing.label, "seed": run.config.seed, "state": state},
+                        **{"last_evaluation": run.last, "steps": run.config.steps, "folder": str(run.folder)},
+                        "command": command_of(run),
+                        "typed": "; ".join(session.command for session in run.about if session.command) or None,
+                        "versions": " ".join(f"{name}={value}" for name, value in versions.items()) or None,
+                    }
+                )
+    return Table(
+        "runs", "Runs", ["task", "method", "seed", "steps", "state", "rewirl", "folder"], rows, records, words=7
+    )
 
 
 def _flag(name: str, value: Any) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 Record = dict[str, str | int | float | None]
@@ -22,8 +22,8 @@ class Table:
     rows: Sequence[Sequence[str]]
     records: Sequence[Record]
     note: str = ""
-    best: frozenset[tuple[int, int]] = field(default_factory=frozenset)
-    """Cells that are the best of their kind: (row, column)."""
+    bold: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+    """Cells that stand out: (row, column)."""
     words: int = 1
     """Columns from the left that are words; the others are numbers."""
 
@@ -36,9 +36,9 @@ class Table:
         return out.getvalue()
 
     def markdown(self) -> str:
-        """As GitHub reads it, the best in bold.
+        """As GitHub reads it.
 
-        >>> print(Table("t", "T", ["method", "R"], [["a", "1"], ["b", "2"]], [], best=frozenset({(1, 1)})).markdown())
+        >>> print(Table("t", "T", ["method", "R"], [["a", "1"], ["b", "2"]], [], bold=frozenset({(1, 1)})).markdown())
         **T**
         <BLANKLINE>
         | method | R |
@@ -59,7 +59,7 @@ class Table:
         return "\n".join([*lines, *(["", self.note] if self.note else []), ""])
 
     def latex(self) -> str:
-        """A table for booktabs, the best in bold."""
+        """A table for booktabs."""
         columns = "l" * self.words + "r" * (len(self.columns) - self.words)
         lines = [
             r"\begin{table}",
@@ -101,9 +101,9 @@ class Table:
     def _number(self, column: int) -> str:
         return "" if column < self.words else " class=n"
 
-    def _cell(self, row: int, column: int, bold: str, escape: object) -> str:
-        text = escape(self.rows[row][column])  # type: ignore[operator]
-        return bold.format(text) if (row, column) in self.best else str(text)
+    def _cell(self, row: int, column: int, stand_out: str, escape: Callable[[str], str]) -> str:
+        text = escape(self.rows[row][column])
+        return stand_out.format(text) if (row, column) in self.bold else text
 
 
 _LATEX = {

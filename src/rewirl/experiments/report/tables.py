@@ -9,6 +9,7 @@ from rewirl.experiments.aggregates import Aggregates
 from rewirl.experiments.comparison import Comparison, Ratios, Standing, over_tasks, ratios
 from rewirl.experiments.metrics import LCA_UNIT
 from rewirl.experiments.numbers import hours, plain, ratio, spaced, steps_text
+from rewirl.experiments.report.provenance import run_table
 from rewirl.experiments.report.table import Record, Table
 from rewirl.experiments.statistics import SIZE, Estimate, mean_std
 
@@ -29,6 +30,7 @@ def all_tables(comparison: Comparison, aggregates: Aggregates) -> list[Table]:
         aggregate_table(aggregates),
         improvement_table(aggregates),
         cost_table(comparison),
+        run_table(comparison),
     ]
     return [table for table in tables if table.rows]
 
@@ -38,10 +40,10 @@ def summary_table(comparison: Comparison) -> Table:
     each = ratios(comparison)
     together = [item for item in over_tasks(each) if len(item.tasks) > 1]
     rows: list[list[str]] = []
-    records, best = [], set()
+    records, bold = [], set()
     for item in sorted([*together, *each], key=lambda item: (not item.label.startswith("ds-"), item.label)):
         if len(item.tasks) > 1:
-            best |= {(len(rows), column) for column in range(10)}
+            bold |= {(len(rows), column) for column in range(10)}
         where = item.tasks[0] if len(item.tasks) == 1 else f"{len(item.tasks)} tasks together"
         reach = "not reached" if item.share_of_steps is None else f"{item.share_of_steps:.0%} of the steps"
         if len(item.tasks) > 1 and item.share_of_steps is None:
@@ -62,7 +64,7 @@ def summary_table(comparison: Comparison) -> Table:
         rows,
         records,
         "Ratios of means over seeds; over several tasks (bold) their geometric mean. FLOPs by the paper's count.",
-        frozenset(best),
+        frozenset(bold),
         words=2,
     )
 

@@ -95,7 +95,7 @@
         traces.push(band(item.taus, item.low, item.high, item.label));
         traces.push({
           x: item.taus, y: item.share, type: "scatter", mode: "lines", name: item.label, meta: item.label, visible: !hidden.has(item.label),
-          line: { width: 2.2, color: colour(item.label), dash: data.inks[item.label].dash }, hovertemplate: "%{y:.0%}",
+          line: { width: 2.2, color: colour(item.label), dash: data.inks[item.label].dash }, hovertemplate: `%{y:.0%} (n = ${item.n})`,
         });
       }
       return [traces, layout("normalised return τ", "runs above τ", { yaxis: { tickformat: ".0%", range: [-0.02, 1.04] }, xaxis: { hoverformat: ".2f" } })];
@@ -132,6 +132,7 @@
 
     degrees(div) {
       const degrees = wiring().degrees[Number(div.dataset.part)];
+      div.hidden = !degrees;
       if (!degrees) return empty("");
       const middle = degrees.first.map((_, i) => (degrees.edges[i] + degrees.edges[i + 1]) / 2);
       const bars = (y, name, fill, line) => ({
