@@ -82,10 +82,8 @@ def tuned(tuning: Tuning, room: int | None = None) -> Table:
     """The trials, running ones first, then by R; as many as there is room for."""
     names = ("trial", *_names(tuning), "done", "R")
     rows = table(*names, "state", right=names)
-    ranked = sorted(
-        tuning.trials,
-        key=lambda trial: (trial.state != "running", trial.state != "done", -(trial.value or float("-inf"))),
-    )
+    order = {"running": 0, "done": 1}
+    ranked = sorted(tuning.trials, key=lambda trial: (order.get(trial.state, 2), -trial.rank))
     for trial in ranked[:room]:
         cells = [str(trial.number), *_numbers(tuning, trial), f"{min(trial.step / trial.steps, 1):.0%}"]
         cells.append("–" if trial.value is None else f"{trial.value:,.1f}")

@@ -10,7 +10,7 @@ from rewirl.errors import Refused
 from rewirl.experiments.planning import Job, Plan
 from rewirl.experiments.progress import Progress, ProgressReader
 from rewirl.experiments.workers import Ending, Processes, Workers
-from rewirl.training import inspect_run
+from rewirl.training.lock import holder_of
 from rewirl.training.signals import Signals
 
 POLL = 0.5
@@ -45,6 +45,7 @@ class Sweep:
         self.progress: dict[Job, Progress] = {}
         self._readers: dict[Job, ProgressReader] = {}
         self._looked_elsewhere: dict[Job, float] = {}
+        self._refused: set[Job] = set()
 
     def run(self) -> None:
         """Until every run is at its end, or cannot be. SIGTERM, SIGHUP or Ctrl-C lets all runs save and stop; Ctrl-C
@@ -94,6 +95,9 @@ class Sweep:
                     continue
                 if not self.workers.room():
                     return
+                if holder := self._holder(job):
+                    self._set(job, "elsewhere", holder)
+                    continue
                 self.workers.start(key, job.given, job.folder)
                 self._set(job, "running")
             except Refused as error:  # of the policy that it begins with
@@ -107,8 +111,10 @@ class Sweep:
             self._set(job, "done")
         elif ending.stopped or (self.stopping and ending.code < 0):
             self._set(job, "stopped", ending.message)
-        elif ending.code == Refused.exit_code and self._holder(job):
-            self._set(job, "elsewhere", self._holder(job))
+        elif ending.code == Refused.exit_code and job not in self._refused:
+            # Another process may have had it, and may have done it by now: what is refused twice is refused for good.
+            self._refused.add(job)
+            self._place_again(job)
         else:
             self._set(job, "failed", ending.message)
 
@@ -131,17 +137,18 @@ class Sweep:
             if time.monotonic() - self._looked_elsewhere.get(job, 0.0) > 2 * self.poll:
                 self._looked_elsewhere[job] = time.monotonic()
                 if not self._holder(job):
-                    job.state, job.message = "new", ""
-                    self.plan.place(job)
-                    self.watcher.on_change(self, job)
+                    self._place_again(job)
+
+    def _place_again(self, job: Job) -> None:
+        """Looks where a run stands that another process had."""
+        job.state, job.message = "new", ""
+        self.plan.place(job)
+        self.watcher.on_change(self, job)
 
     def _holder(self, job: Job) -> str:
         """Who else has the run, if anybody."""
-        try:
-            info = inspect_run(job.folder)
-        except Refused:
-            return ""
-        return info.message if info.state == "running" else ""
+        holder = holder_of(job.folder)
+        return f"by {holder}" if holder is not None and holder.alive else ""
 
     def _set(self, job: Job, state: str, message: str = "") -> None:
         job.state, job.message = state, message

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,6 +57,11 @@ class Trial:
     at: int = 0
     """Which of its runs is next."""
     reported: set[int] = field(default_factory=set)
+
+    @property
+    def rank(self) -> float:
+        """Its value, to be sorted by."""
+        return -math.inf if self.value is None else self.value
 
     @property
     def steps(self) -> int:
@@ -116,7 +122,7 @@ class Tuning:
     def best(self) -> Trial | None:
         """The trial with the highest R of those that are done; of equals the first."""
         done = [trial for trial in self.trials if trial.state == "done"]
-        return max(done, key=lambda trial: trial.value or float("-inf"), default=None)
+        return max(done, key=lambda trial: trial.rank, default=None)
 
     def run(self, poll: float = POLL) -> None:
         """Until there are as many trials as wanted. SIGTERM or Ctrl-C lets all runs save and stop; twice kills them."""

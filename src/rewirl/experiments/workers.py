@@ -70,7 +70,7 @@ class Processes:
 
     def __init__(self, jobs: int, free: Callable[[], int] = free_memory) -> None:
         self._jobs, self._free = jobs, free
-        self._running: dict[int, tuple[subprocess.Popen[bytes], Path]] = {}
+        self._running: dict[int, tuple[subprocess.Popen[bytes], Path, int]] = {}
         self._began: dict[int, float] = {}
         self._configs = tempfile.TemporaryDirectory(prefix="rewirl-sweep-")
         self.memory = RUN_MEMORY
@@ -91,6 +91,7 @@ class Processes:
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "rewirl", "train", "--config", str(file), "--run-dir", str(folder.resolve())]
         with (folder / LOG).open("ab") as log:
+            since = log.tell()
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -99,27 +100,27 @@ class Processes:
                 env={**os.environ, **dict.fromkeys(SINGLE, "1"), "PYTHONUNBUFFERED": "1"},
                 start_new_session=True,  # Ctrl-C is for the sweep, which tells them
             )
-        self._running[key] = process, folder
+        self._running[key] = process, folder, since
         self._began[key] = time.monotonic()
 
     def ended(self) -> list[tuple[int, Ending]]:
         back = []
-        for key, (process, folder) in list(self._running.items()):
+        for key, (process, folder, since) in list(self._running.items()):
             code = process.poll()
             if code is not None:
                 del self._running[key]
-                back.append((key, Ending(code, _why(code, folder))))
+                back.append((key, Ending(code, _why(code, folder, since))))
         return back
 
     def stop(self, key: int | None = None) -> None:
-        for number, (process, _) in self._running.items():
+        for number, (process, *_) in self._running.items():
             if key is None or key == number:
                 process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        for process, _ in self._running.values():
+        for process, *_ in self._running.values():
             process.kill()
-        for process, _ in self._running.values():
+        for process, *_ in self._running.values():
             process.wait()
         self._running.clear()
 
@@ -127,14 +128,17 @@ class Processes:
         self._configs.cleanup()
 
 
-def _why(code: int, folder: Path) -> str:
-    """What a run that did not end well said last."""
+def _why(code: int, folder: Path, since: int) -> str:
+    """What a run that did not end well said last; its log from `since` on is its own."""
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     if code == 0:
         return ""
     try:
-        lines = (folder / LOG).read_text("utf-8", errors="replace").strip().splitlines()
+        with (folder / LOG).open("rb") as log:
+            log.seek(since)
+            lines = log.read().decode("utf-8", errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1].removeprefix("rewirl: ") if lines else f"it ended with code {code}"
+    said = [line.removeprefix("rewirl: ") for line in lines if line.startswith("rewirl: ")]
+    return next(iter([*said[-1:], *lines[-1:]]), f"it ended with code {code}")
