@@ -76,7 +76,7 @@ def test_a_step_may_be_chosen(tmp_path: Path) -> None:
     write_run(tmp_path / "short", LINE[:25] + 4, method="td3", seed=4, steps=STEPS, upto=120_000)
     comparison = compared(tmp_path, at=STEPS)
     (task,) = comparison.tasks
-    assert (task.at, task["td3"].n, len(task["td3"].group.runs)) == (STEPS, 3, 4)
+    assert (task.at, task["td3"].n, len(task.groups[0].runs)) == (STEPS, 3, 4)
     assert any("td3 seed 4 did not come to step 200" in note for note in comparison.notes)
     with pytest.raises(Refused, match="no run came to step 900000"):
         compared(tmp_path, at=900_000)
@@ -121,7 +121,7 @@ def test_a_method_without_all_tasks_is_left_out_of_what_is_over_tasks(tmp_path: 
     write_run(tmp_path / "more", LINE, method="static-td3", seed=1, steps=STEPS)
     found = aggregate(compared(tmp_path))
     assert list(found.iqm) == ["td3", "ds-td3"]
-    assert "static-td3 is not in what is computed over tasks: it has no run on Hopper-v5." in found.notes
+    assert "static-td3 is not in what is computed over tasks: it has no run to compare on Hopper-v5." in found.notes
     assert ("ds-td3", "static-td3") in {(item.label, item.other) for item in found.improvements}
 
 

@@ -16,7 +16,7 @@ from synthetic import write_run, write_study
 from rewirl.cli import main
 from rewirl.experiments.comparison import compare
 from rewirl.experiments.groups import grouped
-from rewirl.experiments.report.provenance import command_of
+from rewirl.experiments.report.provenance import command_of, facts, run_table
 from rewirl.experiments.report.style import INKS, inks_for
 from rewirl.experiments.runs import load, load_run
 from rewirl.experiments.wiring import studies
@@ -134,6 +134,7 @@ def test_a_report_replaces_a_report_and_nothing_else(tmp_path: Path, capsys: pyt
         ("report nowhere --out out", "there is no folder nowhere"),
         ("report . --out out", "there is no run in ."),
         ("report . --out out --seed -1", "--seed must not be negative"),
+        ("report . --out out --at -5", "--at must not be negative"),
         ("report . --out out --at soon", "must be a whole number"),
         ("report .", "--out"),
         ("report --out out", "RUN"),
@@ -200,11 +201,27 @@ def test_the_command_of_a_run_makes_the_same_run(given: dict[str, object], tmp_p
     assert train.resolved(args, train.given(args)) == run.config
 
 
+def test_versions_machine_and_what_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["rewirl", "train", "ds-td3", "mine"])
+    tiny.train(tmp_path / "a", seed=1)
+    write_run(tmp_path / "b", np.arange(5.0), method="ds-td3", task="tiny/Walk-v0", seed=2, steps=600, eval_every=150)
+    comparison = compare(load([tmp_path]))
+    versions, machine = dict(facts(comparison.runs, "versions")), dict(facts(comparison.runs, "machine"))
+    assert versions["numpy"] == f"{np.__version__} (1 run)"
+    assert versions["versions"] == "not written down for 1 run"
+    assert machine["processor"].endswith("(1 run)")
+    one, other = sorted(run_table(comparison).records, key=lambda record: str(record["seed"]))
+    assert one["typed"] == "rewirl train ds-td3 mine"
+    assert str(one["command"]).startswith("rewirl train ds-td3 tiny/Walk-v0 --seed 1 --steps 600 --eta 0.2")
+    assert other["typed"] is None
+    assert (one["state"], one["last_evaluation"]) == ("done", 600)
+
+
 def test_the_wiring_of_a_real_run(tmp_path: Path) -> None:
     for seed in (1, 2):
         tiny.train(tmp_path / f"run{seed}", seed=seed, steps=900)
     ((group,), _) = grouped(load([tmp_path]).runs)
-    found, notes = studies(group, 900)
+    found, notes = studies(group)
     assert notes == []
     actor, critics = found
     assert (actor.network, critics.network) == ("actor", "critics")
@@ -223,7 +240,34 @@ def test_the_wiring_of_a_real_run(tmp_path: Path) -> None:
         assert (study.ages[youngest] >= study.ages[oldest]).all()
         assert study.ages[youngest][0] == 0
         assert 0 < study.ages[oldest][-1] < 1
-    assert studies(group, 300)[0][0].steps[-1] == 300
+
+
+def test_a_run_that_has_just_begun_does_not_hide_the_wiring_of_the_others(tmp_path: Path) -> None:
+    for seed, upto in ((1, 40_000), (2, 30_000), (3, 4000)):
+        write_run(
+            tmp_path / str(seed),
+            np.arange(30.0),
+            method="ds-td3",
+            seed=seed,
+            upto=upto,
+            wiring=True,
+            **{"steps": 40_000, "random_steps": 4000, "hidden": (8, 8), "eval_every": 2000},
+        )
+    ((group,), _) = grouped(load([tmp_path]).runs)
+    for study in studies(group)[0]:
+        assert study.seeds == (1, 2)
+        assert study.n_text == "n = 2 of 3"
+        assert study.steps[-1] == 30_000
+
+
+def test_a_method_that_is_not_there_yet_is_in_the_curves_and_not_in_the_tables(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", np.arange(21.0), method="td3", steps=100_000)
+    write_run(tmp_path / "b", np.arange(3.0), method="static-td3", steps=100_000, upto=10_000)
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "out"), "--at", "100000"]) == 0
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "static-td3 <small>n = 1 (1 at 10k of 100k)" in page
+    assert re.search(r"\| static-td3 \| – \|", (tmp_path / "out" / "tables" / "return.md").read_text())
+    assert "static-td3" not in (tmp_path / "out" / "tables" / "costs.md").read_text()
 
 
 def test_ages_of_a_known_wiring(tmp_path: Path) -> None:
@@ -240,7 +284,7 @@ def test_a_damaged_wiring_is_named(tmp_path: Path) -> None:
     tiny.train(tmp_path / "run")
     (tmp_path / "run" / "wiring.bin").write_bytes(b"nonsense")
     ((group,), _) = grouped(load([tmp_path]).runs)
-    found, notes = studies(group, 600)
+    found, notes = studies(group)
     assert found == []
     assert "cannot be shown" in notes[0]
 

@@ -49,8 +49,9 @@ def arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes the report, and says what is in it and what is missing."""
-    if args.seed < 0:
-        raise Refused(f"--seed must not be negative, and is {args.seed}")
+    for name in ("seed", "at"):
+        if (getattr(args, name) or 0) < 0:
+            raise Refused(f"--{name} must not be negative, and is {getattr(args, name)}")
     check(args.out)
     console = Console(highlight=False, soft_wrap=True)
     command = shlex.join(["rewirl", "report", *map(str, args.runs), "--out", str(args.out), *_more(args)])

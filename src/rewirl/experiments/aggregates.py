@@ -55,7 +55,7 @@ def aggregate(comparison: Comparison) -> Aggregates:
     for label in comparison.labels:
         if tasks and label not in labels:
             lacking = ", ".join(task.task for task in tasks if not task.has(label))
-            notes.append(f"{label} is not in what is computed over tasks: it has no run on {lacking}.")
+            notes.append(f"{label} is not in what is computed over tasks: it has no run to compare on {lacking}.")
     scores = {label: [task.scores(label) for task in tasks] for label in labels}
     for label, per_task in scores.items():
         if len(set(map(len, per_task))) > 1:

@@ -23,9 +23,7 @@ class Standing:
     """One method on one task, at the step of the comparison."""
 
     group: Group
-    """All its runs."""
-    compared: Group
-    """Those that came to the step of the comparison."""
+    """Its runs that came to the step of the comparison."""
     metrics: tuple[RunMetrics, ...]
     """Of each of those."""
     reference: Group | None
@@ -79,7 +77,10 @@ class TaskComparison:
     task: str
     at: int
     """The step of the comparison."""
+    groups: tuple[Group, ...]
+    """All runs, those too that are not there yet."""
     standings: tuple[Standing, ...]
+    """Of the methods with a run that is."""
     untrained: float
     """Mean return before training, over all runs."""
 
@@ -117,16 +118,16 @@ class Comparison:
     @property
     def labels(self) -> list[str]:
         """All methods, dense ones first."""
-        found = {standing.label: standing.group for task in self.tasks for standing in task.standings}
+        found = {group.label: group for group in self.groups}
         return sorted(found, key=lambda label: not found[label].dense)
 
     @property
     def runs(self) -> list[TrainedRun]:
-        return [run for task in self.tasks for standing in task.standings for run in standing.group.runs]
+        return [run for group in self.groups for run in group.runs]
 
     @property
     def groups(self) -> list[Group]:
-        return [standing.group for task in self.tasks for standing in task.standings]
+        return [group for task in self.tasks for group in task.groups]
 
 
 def compare(loaded: Loaded, seed: int = 0, at: int | None = None) -> Comparison:
@@ -150,7 +151,6 @@ def compare(loaded: Loaded, seed: int = 0, at: int | None = None) -> Comparison:
 
 
 def _task(task: str, at: int, groups: Sequence[Group], compared: Sequence[Group], seed: int) -> TaskComparison:
-    whole = {group.label: group for group in groups}
     standings = []
     for group in compared:
         metrics = tuple(measure(run, at) for run in group.runs)
@@ -160,9 +160,9 @@ def _task(task: str, at: int, groups: Sequence[Group], compared: Sequence[Group]
             level = float(np.mean([measure(run, at).final_return for run in reference.runs]))
             reached = group_steps_to_reach(group, level, at)
         final = iqm([np.array([run.final_return for run in metrics])], seed)
-        standings.append(Standing(whole[group.label], group, metrics, reference, level, reached, final))
+        standings.append(Standing(group, metrics, reference, level, reached, final))
     first = [run.returns[0] for group in groups for run in group.runs]
-    return TaskComparison(task, at, tuple(standings), float(np.mean(first)))
+    return TaskComparison(task, at, tuple(groups), tuple(standings), float(np.mean(first)))
 
 
 def _about_step(task: str, groups: Sequence[Group], step: int, asked: bool) -> list[str]:

@@ -201,5 +201,5 @@ def counterpart(group: Group, groups: Iterable[Group]) -> Group | None:
 
 
 def cut(group: Group, step: int) -> Group:
-    """The group without the runs that did not come to a step."""
-    return replace(group, runs=tuple(run for run in group.runs if run.last >= step))
+    """The group without the runs that have no evaluation up to a step, or did not come to it."""
+    return replace(group, runs=tuple(run for run in group.runs if run.steps[0] <= step <= run.last))

@@ -44,7 +44,9 @@ class WiringStudy:
     label: str
     network: str
     seeds: tuple[int, ...]
-    """Of the runs that have a log of their wiring."""
+    """Of the runs that are in it."""
+    of: int
+    """Runs that there are."""
     moves: bool
     """Whether the method ever rewires."""
     features: tuple[str, ...]
@@ -58,12 +60,21 @@ class WiringStudy:
     ages: dict[int, Floats]
     """By x: the share of links that are at least x steps old, (evaluations,)."""
 
+    @property
+    def n_text(self) -> str:
+        """How many runs are in it."""
+        return f"n = {len(self.seeds)}" + (f" of {self.of}" if len(self.seeds) < self.of else "")
 
-def studies(group: Group, until: int) -> tuple[list[WiringStudy], list[str]]:
-    """One for each network; none where no run has a log. Runs whose log is damaged are named."""
+
+def studies(group: Group) -> tuple[list[WiringStudy], list[str]]:
+    """One for each network, as far as its runs came together; none where no run has a log. A run that is not half as
+    far as the furthest is left out: one that has just begun would hide what the others did. Damaged logs are named."""
     found: list[tuple[int, Movement]] = []
     notes = []
-    for run in group.runs:
+    furthest = max(run.last for run in group.runs)
+    runs = [run for run in group.runs if 2 * run.last >= furthest]
+    until = min(run.last for run in runs)
+    for run in runs:
         try:
             movement = movement_of(RunFolder(run.folder), run.config, until)
         except ValueError as error:
@@ -88,6 +99,7 @@ def _study(group: Group, network: str, found: Sequence[tuple[int, Movement]], st
         label=group.label,
         network=network,
         seeds=tuple(seed for seed, _ in found),
+        of=len(group.runs),
         moves=group.method.rule.name != "static",
         features=_names(group.task, n_in, found[0][1], network),
         steps=np.array(steps)[shown],

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rewirl.experiments.aggregates import Aggregates
-from rewirl.experiments.comparison import Comparison, Standing
+from rewirl.experiments.comparison import Comparison
+from rewirl.experiments.groups import Group
 from rewirl.experiments.numbers import steps_text
 from rewirl.experiments.report.style import Ink
 from rewirl.experiments.wiring import WiringStudy
@@ -28,7 +29,7 @@ def page_data(
             {
                 "task": task.task,
                 "at": task.at,
-                "curves": [_curve(standing) for standing in task.standings],
+                "curves": [_curve(group) for group in task.groups],
             }
             for task in comparison.tasks
         ],
@@ -42,8 +43,7 @@ def page_data(
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _curve(standing: Standing) -> dict[str, Any]:
-    group = standing.group
+def _curve(group: Group) -> dict[str, Any]:
     curve = group.curve()
     return {
         "label": group.label,
@@ -63,7 +63,7 @@ def _wiring(study: WiringStudy) -> dict[str, Any]:
         "task": study.task,
         "label": study.label,
         "network": study.network,
-        "n": len(study.seeds),
+        "n": study.n_text,
         "moves": study.moves,
         "features": study.features,
         "step": study.steps.tolist(),

@@ -131,15 +131,15 @@ def _efficiency(task: TaskComparison, inks: Inks) -> Figure:
 def _curve_panel(axis: Axes, task: TaskComparison, inks: Inks, column: str, *, named: bool = True) -> None:
     """Means, bands of one standard deviation, and names at the ends of the lines."""
     ends = []
-    for standing in task.standings:
-        curve, ink = standing.group.curve(), inks[standing.label]
-        x = curve.steps.astype(float) if column == "step" else standing.group.curve(column).mean
+    for group in task.groups:
+        curve, ink = group.curve(), inks[group.label]
+        x = curve.steps.astype(float) if column == "step" else group.curve(column).mean
         x = x / 60 if column == "seconds" else x
         if not np.isfinite(x).all():
             continue
         axis.plot(x, curve.mean, color=ink.light, linestyle=ink.line)
         axis.fill_between(x, curve.mean - curve.std, curve.mean + curve.std, color=ink.light, alpha=0.15, linewidth=0)
-        ends.append((float(curve.mean[-1]), f"{standing.label} (n={len(standing.group.runs)})", ink.light))
+        ends.append((float(curve.mean[-1]), f"{group.label} (n={len(group.runs)})", ink.light))
     axis.set_xlabel(AXES[column])
     axis.margins(x=0)
     if column == "step":
@@ -212,21 +212,22 @@ def _movement(studies: Sequence[WiringStudy]) -> Figure:
     for column, study in enumerate(studies):
         above, below = axes[0][column], axes[1][column]
         _heat(figure, above, study)
+        ends = []
         for number, (limit, shares) in enumerate(study.ages.items()):
             shade = str(0.65 - 0.6 * number / max(len(study.ages) - 1, 1))
-            below.plot(study.age_steps, shares, color=shade, label=f"≥ {steps_text(limit)}")
+            below.plot(study.age_steps, shares, color=shade)
+            ends.append((float(shares[-1]), f"≥ {steps_text(limit)}", shade))
         below.set_ylim(0, 1.02)
         below.margins(x=0)
         below.xaxis.set_major_formatter(lambda value, _: steps_text(value))
         below.set_xlabel(AXES["step"])
-        below.legend(title="steps old", ncols=2, title_fontsize=7)
-    axes[1][0].set_ylabel("share of links")
+        _label_ends(below, ends)
+    axes[1][0].set_ylabel("share of links that are\nthat many steps old")
     return figure
 
 
 def _heat(figure: Figure, axis: Axes, study: WiringStudy) -> None:
-    seeds = f"n = {len(study.seeds)}"
-    axis.set_title(f"{study.label}, {study.network}, {study.task} ({seeds})", fontsize=7.5)
+    axis.set_title(f"{study.label}, {study.network}, {study.task} ({study.n_text})", fontsize=7.5)
     axis.grid(False)
     if not len(study.features):
         axis.text(0.5, 0.5, "the first layer is dense", ha="center", va="center", transform=axis.transAxes)
@@ -255,9 +256,7 @@ def _degrees(studies: Sequence[WiringStudy]) -> Figure:
         for axis in row[len(study.degrees) :]:
             axis.set_visible(False)
     axes[0][0].legend(fontsize=6.5)
-    figure.suptitle(
-        f"{studies[0].label} on {studies[0].task} (n = {len(studies[0].seeds)})", fontsize=8, x=0.01, ha="left"
-    )
+    figure.suptitle(f"{studies[0].label} on {studies[0].task} ({studies[0].n_text})", fontsize=8, x=0.01, ha="left")
     return figure
 
 

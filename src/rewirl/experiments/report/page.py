@@ -109,10 +109,10 @@ class Page:
 
     def _legend(self, task: TaskComparison) -> str:
         chips = "".join(
-            f'<button type=button class=chip data-label="{_text(standing.label)}" aria-pressed=true>'
-            f"{_swatch(self.inks[standing.label])}{_text(standing.label)} <small>{_text(standing.group.n_text)}</small>"
+            f'<button type=button class=chip data-label="{_text(group.label)}" aria-pressed=true>'
+            f"{_swatch(self.inks[group.label])}{_text(group.label)} <small>{_text(group.n_text)}</small>"
             "</button>"
-            for standing in task.standings
+            for group in task.groups
         )
         return f'<div class=legend role=group aria-label="Methods on {_text(task.task)}">{chips}</div>'
 

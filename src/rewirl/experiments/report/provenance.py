@@ -34,16 +34,16 @@ def run_table(comparison: Comparison) -> Table:
     rows: list[list[str]] = []
     records: list[Record] = []
     for task in comparison.tasks:
-        for standing in task.standings:
-            for run in standing.group.runs:
+        for group in task.groups:
+            for run in group.runs:
                 steps = f"{steps_text(run.last)} of {steps_text(run.config.steps)}"
                 versions = {name: value for session in run.about for name, value in session.versions.items()}
                 state = "done" if run.whole else run.state
-                about = (task.task, standing.label, str(run.config.seed), steps, state)
+                about = (task.task, group.label, str(run.config.seed), steps, state)
                 rows.append([*about, versions.get("rewirl", "–"), str(run.folder)])
                 records.append(
                     {
-                        **{"task": task.task, "method": standing.label, "seed": run.config.seed, "state": state},
+                        **{"task": task.task, "method": group.label, "seed": run.config.seed, "state": state},
                         **{"last_evaluation": run.last, "steps": run.config.steps, "folder": str(run.folder)},
                         "command": command_of(run),
                         "typed": "; ".join(session.command for session in run.about if session.command) or None,

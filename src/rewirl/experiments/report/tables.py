@@ -160,7 +160,7 @@ def interval_table(comparison: Comparison) -> Table:
             mean, std = standing.mean_std
             rows.append(
                 [
-                    *(task.task, standing.label, standing.compared.n_text),
+                    *(task.task, standing.label, standing.group.n_text),
                     f"{plain(mean, '.0f')}{_std(std, '.0f')}",
                     _estimate(standing.iqm, ".0f"),
                 ]

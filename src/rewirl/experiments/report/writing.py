@@ -92,13 +92,12 @@ def _write(
 
 def _wiring(comparison: Comparison, notes: list[str], tell: Callable[[str], None]) -> list[WiringStudy]:
     out = []
-    for task in comparison.tasks:
-        for standing in task.standings:
-            if not standing.group.dense:
-                tell(f"wiring of {standing.label} on {task.task}")
-                found, problems = studies(standing.group, task.at)
-                out += found
-                notes += problems
+    for group in comparison.groups:
+        if not group.dense:
+            tell(f"wiring of {group.label} on {group.task}")
+            found, problems = studies(group)
+            out += found
+            notes += problems
     return sorted(out, key=lambda study: not study.moves)  # what moves is looked at first
 
 

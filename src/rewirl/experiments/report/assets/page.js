@@ -197,7 +197,7 @@
 
   const labelWiring = () => {
     const place = document.getElementById("wiring-n");
-    if (place) place.textContent = `n = ${wiring().n}`;
+    if (place) place.textContent = wiring().n;
   };
   const on = (id, kinds, also = () => {}) => {
     const element = document.getElementById(id);
