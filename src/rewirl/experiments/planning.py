@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,9 +13,6 @@ from rewirl.training.config import RunConfig
 from rewirl.training.files import sha256
 from rewirl.training.folder import RunFolder, run_folder
 from rewirl.training.initial import pinned
-
-ACTIVE = ("running", "elsewhere")
-ENDED = ("done", "failed", "stopped", "blocked")
 
 
 @dataclass(eq=False)
@@ -130,11 +127,6 @@ def plan(grid: Grid, folder: Path, known: dict[str, list[RunInfo]] | None = None
     for job in sorted(made.jobs, key=lambda job: len(list(job.run.sources()))):
         made.place(job, known)
     return made
-
-
-def waiting(jobs: Sequence[Job]) -> list[Job]:
-    """Those that are not begun, or not at their end, and that nobody runs."""
-    return [job for job in jobs if job.state in ("new", "cut")]
 
 
 def _alike(one: Job, other: Job) -> bool:

@@ -66,7 +66,7 @@ def space_of(
     """The space for a method and task; bounds that are given, for λ in pairs from the first layer on, replace ours.
 
     >>> space_of(RunConfig.resolve(method="ds-td3", task="HalfCheetah-v5")).lambdas
-    ((1.6, 12.8), (12.8, 102.0))
+    ((1.59, 12.8), (12.8, 102.0))
     """
     rule = method(config.method).rule
     if not rule.sparse:
