@@ -24,11 +24,12 @@
     const axis = (title) => ({
       title: { text: title, font: { size: 12 }, standoff: 8 }, gridcolor: css("--line"), zerolinecolor: css("--line"),
       linecolor: css("--line"), tickfont: { size: 11 }, automargin: true, fixedrange: touch,
+      spikecolor: css("--soft"), spikethickness: 1, spikedash: "dot",
     });
     return {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: css("--soft"), family: "system-ui, sans-serif" },
       margin: { l: 8, r: 12, t: 8, b: 8 }, showlegend: false, hovermode: "x unified", dragmode: touch ? false : "zoom",
-      hoverlabel: { bgcolor: css("--bg"), bordercolor: css("--line"), font: { color: css("--fg"), size: 12 } },
+      hoverlabel: { bgcolor: css("--bg"), bordercolor: css("--line"), font: { color: css("--fg"), size: touch ? 11 : 12 } },
       ...more,
       xaxis: { ...axis(x), ...more.xaxis }, yaxis: { ...axis(y), ...more.yaxis },
     };
@@ -69,7 +70,7 @@
       }
       const flops = div.dataset.x.endsWith("flops");
       return [traces, layout(title, "return", {
-        hovermode: div.dataset.x === "step" ? "x unified" : "closest",
+        hovermode: div.dataset.x === "step" && !showSeeds ? "x unified" : "closest", // all at once, unless they are many
         xaxis: { hoverformat: { step: ",d", seconds: ",.1f" }[div.dataset.x] || ".3e", exponentformat: flops ? "e" : "SI", nticks: flops ? 5 : 0 },
         yaxis: { tickformat: "," },
       })];
