@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,20 @@ def test_a_run_that_another_process_has(tmp_path: Path) -> None:
     assert job.state == "elsewhere"
     assert "by process" in job.message
     lock.release()
+
+
+def test_a_folder_that_is_gone_when_it_is_looked_into_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny.train(tmp_path / "run", steps=150)
+    (tmp_path / "leaving").mkdir()
+    scandir = os.scandir
+
+    def vanishing(path: str | Path) -> object:
+        if Path(path).name == "leaving" and Path(path).exists():
+            Path(path).rmdir()
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", vanishing)
+    assert states(planned(tmp_path, steps=150)) == [("run", "done", 150)]
+    assert not (tmp_path / "leaving").exists(), "it was looked into"

@@ -142,9 +142,13 @@ def inspect_run(folder: Path) -> RunInfo:
 
 def list_runs(runs: Path) -> list[RunInfo]:
     """All runs in a folder and in its sub-folders, by name."""
-    found = sorted(path for path in runs.rglob("config.toml") if path.parent != runs)
-    configs = [path for path in found if path.parent.parent.name != "checkpoint"]  # which has a copy of it
-    return [inspect_run(config.parent) for config in configs]
+    found = []
+    for where, folders, files in os.walk(runs):  # which does not mind that folders come and go
+        if "checkpoint" in folders:
+            folders.remove("checkpoint")  # there are copies of the config in it
+        if "config.toml" in files and Path(where) != runs:
+            found.append(Path(where))
+    return [inspect_run(folder) for folder in sorted(found)]
 
 
 def _rows(place: RunFolder) -> list[EvaluationRow]:
