@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint sanitize bench install clean help
+.PHONY: demo test lint sanitize bench results clean help
 
 help:
 	@echo "make demo      train a sparse HalfCheetah before your eyes (about two minutes after installation)"
 	@echo "make test      everything that must hold: style, types, tests"
 	@echo "make sanitize  the kernels' tests under the address and undefined-behaviour sanitizers"
 	@echo "make bench     one update of ours against the dense matrix products and whichever peers are installed"
+	@echo "make results   the report on the runs that are in results/"
 	@echo "make clean     remove what these made"
 
 demo: $(VENV)/.run
@@ -28,6 +29,9 @@ sanitize: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/update.py
+
+results: $(VENV)/.dev
+	$(BIN)/rewirl report results/paper-td3 --out results/report --title "rewirl: the paper's comparison" --at 300000
 
 # What a user needs.
 $(VENV)/.run: pyproject.toml CMakeLists.txt $(wildcard native/*)
