@@ -11,7 +11,7 @@ import numpy as np
 
 from rewirl.errors import Refused
 from rewirl.experiments import paper
-from rewirl.experiments.groups import Group, counterpart, cut, grouped
+from rewirl.experiments.groups import HARD, Group, counterpart, cut, grouped
 from rewirl.experiments.metrics import LAST, RunMetrics, group_steps_to_reach, mean_of, measure
 from rewirl.experiments.numbers import spaced, steps_text
 from rewirl.experiments.runs import Floats, Loaded, TrainedRun
@@ -63,11 +63,15 @@ class Standing:
 
     @property
     def paper(self) -> paper.PaperFigures | None:
-        """What the paper has for it: only for its own settings."""
-        plain = [name for name, _ in self.group.settings if name not in ("tau", "target_interval")]
-        if plain or (self.group.settings and not self.group.hard):
-            return None
-        return paper.figures(self.group.method.name, self.group.task, self.group.hard)
+        """What the paper has for it."""
+        return paper_of(self.group)
+
+
+def paper_of(group: Group) -> paper.PaperFigures | None:
+    """What the paper has for a method on a task: only for its own settings."""
+    if group.settings and not (group.hard and len(group.settings) == len(HARD)):
+        return None
+    return paper.figures(group.method.name, group.task, group.hard)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rewirl.experiments import paper
 from rewirl.experiments.aggregates import Aggregates
-from rewirl.experiments.comparison import Comparison, Ratios, Standing, over_tasks, ratios
+from rewirl.experiments.comparison import Comparison, Ratios, Standing, over_tasks, paper_of, ratios
 from rewirl.experiments.metrics import LCA_UNIT
 from rewirl.experiments.numbers import hours, plain, ratio, spaced, steps_text
 from rewirl.experiments.report.provenance import run_table
@@ -111,7 +111,7 @@ def _paper_table(
     """Methods down, tasks across, each with the paper's column beside it where the paper has the task."""
     columns, in_paper = ["method"], []
     for task in comparison.tasks:
-        known = any(standing.paper for standing in task.standings)
+        known = {group.label: figures for group in task.groups if (figures := paper_of(group))}
         in_paper.append(known)
         columns.append(f"{task.task} at {steps_text(task.at)}")
         if known:
@@ -126,7 +126,7 @@ def _paper_table(
                 best.add((len(rows), len(row)))
             row.append(f"{ours(standing)} (n{NBSP}={NBSP}{standing.n})" if standing else "–")
             if known:
-                row.append(theirs(standing.paper) if standing and standing.paper else "–")
+                row.append(theirs(known[label]) if label in known else "–")
             if standing:
                 records.append(_record(task.task, task.at, standing))
         rows.append(row)
