@@ -1,7 +1,7 @@
 """Copies what is small of each run below a folder: python results/collect.py RUNS results/paper-td3
 
-Config, evaluations and (where there is one) versions and machine are text files of some kilobytes; checkpoints, replays and
-policies stay where they are. A run that goes on later is copied over what was there of it.
+Config, evaluations, and versions and machine where they are known, are text files of some kilobytes; checkpoints,
+replays and policies stay where they are. A run that goes on later is copied over what was there of it.
 """
 
 from __future__ import annotations
