@@ -102,7 +102,8 @@ class Page:
         )
         return (
             "<p>Mean return over seeds, with a band of one standard deviation. A click on a method hides it "
-            "everywhere, a double click hides all others.</p>"
+            "everywhere, a double click hides all others. Drag over a plot to zoom "
+            "in, double-click it to see all again.</p>"
             "<p><label class=switch><input type=checkbox id=seeds> show every seed</label></p>"
             f"<div class=cards>{cards}</div>"
         )

@@ -159,7 +159,7 @@
     return data.wiring.find((study) => `${study.label} on ${study.task}` === name && study.network === network);
   };
 
-  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"], displayModeBar: touch ? false : "hover" };
+  const config = { responsive: true, displayModeBar: false };
   const drawn = new Set();
   const show = (div) => {
     const [traces, shape] = draw[div.dataset.plot](div);
