@@ -17,7 +17,7 @@ demo: $(VENV)/.run
 	$(BIN)/rewirl demo
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -38,6 +38,9 @@ eval_episodes = 1
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
 
 
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
@@ -81,7 +84,7 @@ def test_a_node_dies_and_its_run_goes_on_elsewhere_bit_by_bit(cluster: Any, tmp_
     process = sweep_process(cluster, tmp_path)
     until(lambda: all(map(saved, folders)), process)
     cluster.remove_node(node, allow_graceful=False)
-    out, _ = process.communicate(timeout=240)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 0, out
     sessions = [(folder / "train.log").read_text().count(" by process ") for folder in folders]
     assert sorted(sessions) == [1, 2], "one run was begun twice, on the node that died and on the other"
@@ -101,7 +104,7 @@ def test_stopped_with_checkpoints_and_gone_on_with(cluster: Any, tmp_path: Path)
     process = sweep_process(cluster, tmp_path)
     until(lambda: saved(folder), process)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=120)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 3, out
     assert "the same command does only what is missing" in out
     info = inspect_run(folder)
@@ -109,7 +112,7 @@ def test_stopped_with_checkpoints_and_gone_on_with(cluster: Any, tmp_path: Path)
     assert f"stopped by SIGINT at step {info.step}" in (folder / "train.log").read_text(), "a checkpoint of that step"
     (tmp_path / "grid.toml").write_text(GRID.format(steps=info.step + 300).replace("[1, 2]", "[1]"))
     again = sweep_process(cluster, tmp_path, "--jobs", "1")
-    out, _ = again.communicate(timeout=120)
+    out, _ = again.communicate(timeout=600)
     assert again.returncode == 0, out
     assert inspect_run(folder).step == info.step + 300
 

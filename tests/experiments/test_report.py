@@ -24,6 +24,9 @@ from rewirl.experiments.wiring import studies
 SMALL = {"hidden": (16, 16), "eval_every": 2000, "random_steps": 4000}
 
 
+pytestmark = pytest.mark.xdist_group("report")  # a report takes its time: one worker makes it for all
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of two tasks with four methods and two seeds, of which one is missing and one is not done."""

@@ -58,6 +58,7 @@ def test_iqm(scores: tuple[np.ndarray, np.ndarray]) -> None:
     assert ours.n == x.size
 
 
+@pytest.mark.parametrize("scores", [(5, 3), (4, 1)], ids=str, indirect=True)  # rliable takes minutes for the others
 def test_probability_of_improvement(scores: tuple[np.ndarray, np.ndarray]) -> None:
     x, y = scores
     ours = probability_of_improvement(columns(x), columns(y), seed=1, reps=REPS)
