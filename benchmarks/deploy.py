@@ -37,7 +37,7 @@ from rewirl import nn
 from rewirl.deploy import Policy, PolicyLayer, export_c, export_onnx
 from rewirl.nn import Network
 from rewirl.topology import SET, Dense, wire
-from update import machine
+from rewirl.training.about import processor
 
 SIZES = (17, 256, 256, 6)
 SPARSITIES = (0.0, 0.5, 0.9)
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write everything measured to this file")
     args = parser.parse_args()
     os.sched_setaffinity(0, {args.core})
-    print(f"{date.today()}, {machine()}, {nn.isa()} kernels, one thread, core {args.core}")
+    print(f"{date.today()}, {processor()}, {nn.isa()} kernels, one thread, core {args.core}")
     with tempfile.TemporaryDirectory() as folder, ExitStack() as peers:
         everyone = contenders(Path(folder))
         for name in PEERS:
@@ -195,7 +195,7 @@ def main() -> None:
         size = "–" if row["bytes"] is None else f"{row['bytes']:,}"
         print(f"| {row['form']} | {row['sparsity']} | {size} | {row['median_us']:.1f} ({row['low_decile_us']:.1f}) |")
     if args.json:
-        report = {"date": str(date.today()), "machine": machine(), "isa": nn.isa(), "rows": rows}
+        report = {"date": str(date.today()), "machine": processor(), "isa": nn.isa(), "rows": rows}
         args.json.write_text(json.dumps(report, indent=1))
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from peers import PEERS, Peer
 from rewirl import nn
 from rewirl.training import RunConfig, start
-from update import machine
+from rewirl.training.about import processor
 
 TASK, RANDOM_STEPS = "HalfCheetah-v5", 1000
 OURS = {
@@ -60,8 +60,8 @@ def main() -> None:
     args = parser.parse_args()
 
     os.sched_setaffinity(0, [args.core])
-    print(f"{date.today()}, {machine()}, {nn.isa()} kernels, one thread, core {args.core}, {TASK}")
-    report: dict[str, object] = {"date": str(date.today()), "machine": machine(), "isa": nn.isa()}
+    print(f"{date.today()}, {processor()}, {nn.isa()} kernels, one thread, core {args.core}, {TASK}")
+    report: dict[str, object] = {"date": str(date.today()), "machine": processor(), "isa": nn.isa()}
     for algorithm in args.algorithms:
         contenders = [ours(*how) for how in OURS[algorithm]]
         n_ours = len(contenders)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
 import sys
 import time
@@ -28,6 +27,7 @@ from peers import DELAY, PEERS, Peer
 from rewirl import nn
 from rewirl.agents import ActionBox, ActorCritic, SACAgent, SACOptions, TD3Agent, TD3Options, Transitions, WiringOptions
 from rewirl.topology import SET, Dense
+from rewirl.training.about import processor
 
 N_OBS, N_ACT = 17, 6
 PAPER = {"td3": (7, 64), "sac": (12, 80)}
@@ -181,8 +181,8 @@ def main() -> None:
     args = parser.parse_args()
 
     os.sched_setaffinity(0, [args.core])
-    print(f"{date.today()}, {machine()}, {nn.isa()} kernels, one thread, core {args.core}")
-    report: dict[str, object] = {"date": str(date.today()), "machine": machine(), "isa": nn.isa()}
+    print(f"{date.today()}, {processor()}, {nn.isa()} kernels, one thread, core {args.core}")
+    report: dict[str, object] = {"date": str(date.today()), "machine": processor(), "isa": nn.isa()}
     for algorithm in args.algorithms:
         mine = our_contenders(algorithm)
         started = [Peer("update", name, algorithm, python=args.peers_python, core=args.core) for name in PEERS]
@@ -214,15 +214,6 @@ def main() -> None:
     report["two threads"] = scaling
     if args.json:
         args.json.write_text(json.dumps(report, indent=1))
-
-
-def machine() -> str:
-    """The processor's name, where Linux tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

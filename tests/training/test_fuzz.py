@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import safetensors.numpy
 import tiny
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from in_memory import new_folder
 
 from rewirl.errors import Failed, Refused
 from rewirl.training import checkpoint, resume, start, verify
@@ -33,8 +33,7 @@ JSON = st.recursive(
 @pytest.fixture(scope="module")
 def run_of() -> Iterator[Path]:
     """A run with a single checkpoint, in the middle of an episode, with an evaluation under way."""
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="rewirl-", dir=memory if memory.is_dir() else None)) / "run"
+    folder = new_folder() / "run"
     with start(tiny.config(method="ds-sac", eval_every=110), folder) as run:
         run.train(108)
         run._evaluator, run._collect = None, lambda wait: None  # type: ignore[assignment,method-assign]

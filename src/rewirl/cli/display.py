@@ -6,12 +6,12 @@ import time
 from collections import deque
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from rewirl.cli.in_place import InPlace
 from rewirl.cli.tables import duration, sparkline, table
 from rewirl.training import EvaluationRow, Observer, Run
 
@@ -92,14 +92,11 @@ class LiveDisplay(Observer):
     def __init__(self, console: Console) -> None:
         self._console = console
         self.pace = Pace()
-        self._live: Live | None = None
+        self._place = InPlace(console)
         self._drawn = 0.0
 
     def on_start(self, run: Run) -> None:
-        self._live = Live(self.panel(run), console=self._console, auto_refresh=False)
-        self._live.start(refresh=True)
-        # Whoever leaves at once (Ctrl-C twice) finds the cursor where it was.
-        self._console.show_cursor(True)
+        self._place.show(self.panel(run))
 
     def on_progress(self, run: Run) -> None:
         self.pace.see(run.step, run.config.random_steps)
@@ -113,14 +110,12 @@ class LiveDisplay(Observer):
         self._console.print(Text(f"note: {text}", style="yellow"))
 
     def on_end(self, run: Run, error: BaseException | None) -> None:
-        if self._live is not None:
-            self._draw(run)
-            self._live.stop()
-            self._live = None
+        self._draw(run)
+        self._place.end()
 
     def _draw(self, run: Run) -> None:
-        if self._live is not None:
-            self._live.update(self.panel(run), refresh=True)
+        if self._place.begun:
+            self._place.show(self.panel(run))
             self._drawn = time.monotonic()
 
     def panel(self, run: Run) -> RenderableType:

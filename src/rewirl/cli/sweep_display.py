@@ -6,13 +6,13 @@ import time
 from statistics import mean
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from rewirl.cli.display import Pace
+from rewirl.cli.in_place import InPlace
 from rewirl.cli.tables import duration, table
 from rewirl.experiments import Job, Sweep, Watcher
 
@@ -113,7 +113,7 @@ class LiveSweep(SweepDisplay):
 
     def __init__(self, console: Console, jobs: int | None) -> None:
         super().__init__(console, jobs)
-        self._live: Live | None = None
+        self._place = InPlace(console)
 
     def on_change(self, sweep: Sweep, job: Job) -> None:
         if job.state in ("failed", "blocked"):
@@ -121,17 +121,12 @@ class LiveSweep(SweepDisplay):
 
     def on_look(self, sweep: Sweep) -> None:
         self._keep_pace(sweep)
-        if self._live is None:
-            self._live = Live(console=self.console, auto_refresh=False)
-            self._live.start()
-            self.console.show_cursor(True)  # whoever leaves at once (Ctrl-C twice) finds it where it was
-        self._live.update(self.panel(sweep), refresh=True)
+        self._place.show(self.panel(sweep))
 
     def on_end(self, sweep: Sweep) -> None:
-        if self._live is not None:
-            self._live.update(self.panel(sweep), refresh=True)
-            self._live.stop()
-            self._live = None
+        if self._place.begun:
+            self._place.show(self.panel(sweep))
+            self._place.end()
 
     def panel(self, sweep: Sweep) -> RenderableType:
         """The sweep as it is now."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from rewirl.cli.in_place import InPlace
 from rewirl.cli.tables import table
 from rewirl.experiments.tuning import Trial, TuneWatcher, Tuning
 
@@ -40,24 +40,19 @@ class LiveTuning(TuneDisplay):
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self._live: Live | None = None
+        self._place = InPlace(console)
 
     def on_change(self, tuning: Tuning, trial: Trial) -> None:
         if trial.state == "failed":
             self.console.print(Text(f"trial {trial.number} failed: {trial.message}", style="red"))
 
     def on_look(self, tuning: Tuning) -> None:
-        if self._live is None:
-            self._live = Live(console=self.console, auto_refresh=False)
-            self._live.start()
-            self.console.show_cursor(True)  # whoever leaves at once (Ctrl-C twice) finds it where it was
-        self._live.update(self.panel(tuning), refresh=True)
+        self._place.show(self.panel(tuning))
 
     def on_end(self, tuning: Tuning) -> None:
-        if self._live is not None:
-            self._live.update(self.panel(tuning), refresh=True)
-            self._live.stop()
-            self._live = None
+        if self._place.begun:
+            self._place.show(self.panel(tuning))
+            self._place.end()
 
     def panel(self, tuning: Tuning) -> RenderableType:
         """The search as it is now."""

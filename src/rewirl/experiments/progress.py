@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewirl.training.folder import RunFolder
-from rewirl.training.rows import EvaluationRow, parse
+from rewirl.training.rows import EvaluationRow, parse, whole_lines
 
 TAIL = 4096
 """Bytes in which the last row of progress.csv surely is."""
@@ -52,8 +52,7 @@ class ProgressReader:
         try:
             about = self._place.evaluations.stat()
             if self._seen != (about.st_mtime_ns, about.st_size):
-                content = self._place.evaluations.read_bytes()
-                self._rows = parse(EvaluationRow, content[: content.rfind(b"\n") + 1])  # the last may be on its way
+                self._rows = parse(EvaluationRow, whole_lines(self._place.evaluations.read_bytes()))
                 self._seen = (about.st_mtime_ns, about.st_size)
         except (OSError, ValueError, TypeError):
             self._rows = []

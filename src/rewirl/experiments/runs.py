@@ -21,6 +21,7 @@ from rewirl.training.about import About
 from rewirl.training.about import read as read_about
 from rewirl.training.config import RunConfig
 from rewirl.training.files import from_json
+from rewirl.training.rows import whole_lines
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -141,9 +142,8 @@ def read_evaluations(content: bytes) -> tuple[Ints, dict[str, Floats]]:
     >>> steps, columns["return_mean"], columns["memory_mb"]
     (array([   0, 5000]), array([-1.5, 20. ]), array([nan, nan]))
     """
-    whole = content[: content.rfind(b"\n") + 1]  # the last line may be on its way
     try:
-        rows = list(csv.DictReader(io.StringIO(whole.decode("utf-8"))))
+        rows = list(csv.DictReader(io.StringIO(whole_lines(content).decode("utf-8"))))
     except csv.Error as error:
         raise ValueError(str(error)) from None
     if rows and (missing := [name for name in NEEDED if rows[0].get(name) is None]):

@@ -10,7 +10,7 @@ from rewirl.errors import Refused
 from rewirl.experiments.planning import Job, Plan
 from rewirl.experiments.progress import Progress, ProgressReader
 from rewirl.experiments.workers import Ending, Processes, Workers
-from rewirl.training.lock import holder_of
+from rewirl.training.lock import living_holder_of
 from rewirl.training.signals import Signals
 
 POLL = 0.5
@@ -147,8 +147,8 @@ class Sweep:
 
     def _holder(self, job: Job) -> str:
         """Who else has the run, if anybody."""
-        holder = holder_of(job.folder)
-        return f"by {holder}" if holder is not None and holder.alive else ""
+        holder = living_holder_of(job.folder)
+        return f"by {holder}" if holder else ""
 
     def _set(self, job: Job, state: str, message: str = "") -> None:
         job.state, job.message = state, message

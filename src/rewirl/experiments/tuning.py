@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 
 from rewirl.errors import Refused
+from rewirl.experiments.metrics import final_return
 from rewirl.experiments.progress import ProgressReader
+from rewirl.experiments.runs import Floats
 from rewirl.experiments.search import Space, configs_of
 from rewirl.experiments.workers import Ending, Workers
 from rewirl.training import EvaluationRow
 from rewirl.training.config import RunConfig
 from rewirl.training.files import write_over
 from rewirl.training.folder import RunFolder
-from rewirl.training.lock import Lock, holder_of
+from rewirl.training.lock import Lock, living_holder_of
 from rewirl.training.signals import Signals
 
-LAST = 10
-"""Evaluations over which R is a mean, as in the paper."""
 POLL = 0.5
 SAMPLERS = ("random", "tpe")
 JOURNAL, BEST = "study.journal", "best.toml"
@@ -108,6 +108,7 @@ class Tuning:
         self._sampler, self._prune, self._search_seed = sampler, prune, search_seed
         self._watcher = watcher or TuneWatcher()
         self.trials: list[Trial] = []
+        self._readers: dict[Path, ProgressReader] = {}
         self.stopping = False
         RunFolder(folder).make()
         self._lock = Lock(folder)
@@ -161,7 +162,7 @@ class Tuning:
     def _next(self) -> Trial | None:
         """One that was begun, or a new one as long as some are wanted."""
         # A run that outlived a search that was killed is waited for.
-        waiting = [trial for trial in self.of("waiting") if not _held(trial.folders[trial.at])]
+        waiting = [trial for trial in self.of("waiting") if not living_holder_of(trial.folders[trial.at])]
         if not waiting and len(self.trials) < self.wanted:
             # A sampler of its own for every trial: what is drawn does not depend on when the search was cut off.
             self._study.sampler = self._new_sampler(len(self.trials))
@@ -190,18 +191,21 @@ class Tuning:
 
     def _look(self, trial: Trial) -> None:
         """Reads how far it is, and gives up on it if it does worse than others did by then."""
-        finished = [_rows(folder) for folder in trial.folders[: trial.at]]
-        now = _rows(trial.folders[trial.at]) if trial.at < len(trial.folders) else []
+        finished = [_returns_of(self._rows(folder)) for folder in trial.folders[: trial.at]]
+        now = self._rows(trial.folders[trial.at]) if trial.at < len(trial.folders) else []
         before = sum(config.steps for config in trial.configs[: trial.at])
         for count, row in enumerate(now, start=1):
             if before + row.step not in trial.reported:
                 trial.reported.add(before + row.step)
                 trial.step = before + row.step
-                trial.value = mean(map(final_return, [*finished, now[:count]]))
+                trial.value = mean(map(final_return, [*finished, _returns_of(now[:count])]))
                 trial.handle.report(trial.value, trial.step)
                 if self._prune and not trial.message and trial.handle.should_prune():
                     trial.message = "pruned"
                     self._workers.stop(trial.number)
+
+    def _rows(self, folder: Path) -> list[EvaluationRow]:
+        return self._readers.setdefault(folder, ProgressReader(folder)).rows()
 
     def _tell(self, trial: Trial, state: str, told: Any, message: str = "") -> None:
         self._study.tell(trial.handle, state=told)
@@ -274,18 +278,8 @@ class Tuning:
             write_over(self.folder / BEST, "\n".join([head, *kept, ""]).encode())
 
 
-def final_return(rows: Sequence[EvaluationRow]) -> float:
-    """R: the mean return of the last ten evaluations."""
-    return mean(row.return_mean for row in rows[-LAST:])
-
-
-def _held(folder: Path) -> bool:
-    holder = holder_of(folder)
-    return holder is not None and holder.alive
-
-
-def _rows(folder: Path) -> list[EvaluationRow]:
-    return ProgressReader(folder).rows()
+def _returns_of(rows: Sequence[EvaluationRow]) -> Floats:
+    return np.array([row.return_mean for row in rows])
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -44,7 +44,7 @@ class About:
 
 def versions() -> dict[str, str]:
     """Of everything that the numbers of a run come from."""
-    packages = {name: installed for name in PACKAGES if (installed := _installed(name))}
+    packages = {name: found for name in PACKAGES if (found := _installed(name))}
     return {**packages, "python": platform.python_version(), "instruction set": nn.isa()}
 
 
@@ -52,7 +52,7 @@ def machine() -> dict[str, str]:
     """What wall-clock depends on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": str(os.cpu_count()),
         "memory": f"{memory / 2**30:.1f} GiB",
         "system": platform.platform(terse=True),
@@ -79,7 +79,8 @@ def _session(given: dict[str, Any]) -> About:
     return About(int(given["step"]), str(given["command"]), *texts)
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Its name, as far as the system tells it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

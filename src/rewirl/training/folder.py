@@ -10,8 +10,8 @@ from typing import Any
 from rewirl.errors import Refused
 from rewirl.training.config import RunConfig
 from rewirl.training.files import from_json, to_json, write_over
-from rewirl.training.lock import holder_of
-from rewirl.training.rows import EvaluationRow, parse
+from rewirl.training.lock import living_holder_of
+from rewirl.training.rows import EvaluationRow, parse, whole_lines
 
 LEFTOVERS = (".policy.", ".best_policy.", ".initial_policy.", ".status.", ".config.", ".about.")
 """How the names of files begin that were being written over."""
@@ -122,8 +122,7 @@ def inspect_run(folder: Path) -> RunInfo:
     status = place.read_status()
     rows = _rows(place)
     state, message = str(status.get("state", "stopped")), str(status.get("message", ""))
-    holder = holder_of(folder)
-    if holder and holder.alive:
+    if holder := living_holder_of(folder):
         state, message = "running", f"by {holder}"
     elif state == "running":
         state, message = "stopped", "it was killed"
@@ -153,7 +152,6 @@ def list_runs(runs: Path) -> list[RunInfo]:
 
 def _rows(place: RunFolder) -> list[EvaluationRow]:
     try:
-        content = place.evaluations.read_bytes()
-        return parse(EvaluationRow, content[: content.rfind(b"\n") + 1])  # the last line may be on its way
+        return parse(EvaluationRow, whole_lines(place.evaluations.read_bytes()))
     except (OSError, ValueError, TypeError):
         return []

@@ -101,6 +101,12 @@ def holder_of(folder: Path) -> Holder | None:
         return None
 
 
+def living_holder_of(folder: Path) -> Holder | None:
+    """Who has a folder now."""
+    holder = holder_of(folder)
+    return holder if holder is not None and holder.alive else None
+
+
 def start_of(pid: int) -> int:
     """When a living process began; -1 for a dead one; 0 where the system does not tell."""
     try:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rewirl.training import wiring_log
 from rewirl.training.config import RunConfig
 from rewirl.training.folder import RunFolder
-from rewirl.training.rows import EvaluationRow, parse
+from rewirl.training.rows import EvaluationRow, parse, whole_lines
 from rewirl.training.wiring_log import Bits
 
 Ints = NDArray[np.int64]
@@ -85,8 +85,7 @@ def movement_of(place: RunFolder, config: RunConfig, until: int) -> Movement | N
     """Of a run up to a step; None if its wiring has no log, or one that says nothing. ValueError for a damaged one."""
     if not place.wiring.exists() or not place.evaluations.exists():
         return None
-    content = place.evaluations.read_bytes()
-    rows = parse(EvaluationRow, content[: content.rfind(b"\n") + 1])  # the last line may be on its way
+    rows = parse(EvaluationRow, whole_lines(place.evaluations.read_bytes()))
     log = wiring_log.read(place.wiring)
     rows = [row for row in rows[: min(len(bits) for bits in log.values())] if row.step <= until]
     logged = {layer: bits[: len(rows)] for layer, bits in log.items()}

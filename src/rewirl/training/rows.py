@@ -114,6 +114,15 @@ class Table(Generic[Row]):
                 file.close()
 
 
+def whole_lines(content: bytes) -> bytes:
+    """Of a file that a run may be writing: its last line may be on its way.
+
+    >>> whole_lines(b"step,return\\n200,-1")
+    b'step,return\\n'
+    """
+    return content[: content.rfind(b"\n") + 1]
+
+
 def parse(kind: type[Row], content: bytes) -> list[Row]:
     """Rows of a file; ValueError for what is none.
 

@@ -57,7 +57,6 @@ class Run:
         self.config, self.source, self.store, self.observers = config, source, store, list(observers)
         self._everyone = Everyone(self.observers)
         self.notices: list[str] = []
-        self.last_episode: Episode | None = None
         self._env = Environment(source.make(), source.task)
         try:
             self.costs = costs(self._env.n_obs, self._env.box.size, config.options, config.wiring())
@@ -268,7 +267,6 @@ class Run:
             self._everyone.on_evaluation(self, row)
 
     def _episode_ended(self, episode: Episode) -> None:
-        self.last_episode = episode
         self._longest = max(self._longest, episode.length)
         self.record.add_episode(episode)
         self._everyone.on_episode(self, episode)
