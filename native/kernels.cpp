@@ -16,10 +16,9 @@ namespace {
 #define REWIRL_INLINE inline __attribute__((always_inline))
 
 using AllPatterns = std::make_index_sequence<15>;
-// Those that a target's few extra links have: a block of two, one row, all four.
-using ExtraPatterns = std::index_sequence<0, 1, 6, 7, 8, 9, 14>;
-static_assert(kPatterns[0] == 3 && kPatterns[1] == 12 && kPatterns[6] == 1 && kPatterns[7] == 2 && kPatterns[8] == 4 &&
-              kPatterns[9] == 8 && kPatterns[14] == 15);
+// Those that a target's extra links in blocks have; others are kept by rows.
+using ExtraPatterns = std::index_sequence<0, 1, 14>;
+static_assert(kPatterns[0] == 3 && kPatterns[1] == 12 && kPatterns[14] == 15);
 
 constexpr int popcount(int pattern) { return pattern ? pattern % 2 + popcount(pattern / 2) : 0; }
 
@@ -66,33 +65,65 @@ REWIRL_INLINE void add_group(vec (&acc)[4][P], const Groups& links, int g, const
 }
 
 template <int P>
-void forward_panel(const Forward& a, int first, int group_begin, int group_end) {
+REWIRL_INLINE void add_link(vec (&acc)[P], uint16_t other, vec ws, const float* x, int64_t stride) {
+  const float* column = x + other * stride;
+  REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[p] += ws * load(column + p * W);
+}
+
+template <int P>
+REWIRL_INLINE void add_rows(vec (&acc)[4][P], const Groups& links, int g, const float* x, int64_t stride) {
+  const uint16_t* other = links.other + links.entry[g];
+  const float* w = links.w + links.entry[g];
+  const uint16_t* count = links.count + 5 * int64_t(g);
+  for (const uint16_t* end = other + 4 * count[0]; other < end; other += 4, w += 4) {
+    const vec four = repeat(load4(w));  // one load for four weights: loads are what this loop waits for
+    add_link<P>(acc[0], other[0], splat_lane<0>(four), x, stride);
+    add_link<P>(acc[1], other[1], splat_lane<1>(four), x, stride);
+    add_link<P>(acc[2], other[2], splat_lane<2>(four), x, stride);
+    add_link<P>(acc[3], other[3], splat_lane<3>(four), x, stride);
+  }
+  REWIRL_UNROLL for (int r = 0; r < 4; ++r)
+    for (int n = count[1 + r]; n > 0; --n) add_link<P>(acc[r], *other++, splat(*w++), x, stride);
+}
+
+// `a` is a copy, or the compiler must fear that the stores below change it.
+template <int P, bool by_rows>
+void forward_panel(const Forward a, int first, int group_begin, int group_end) {
   const float* x = a.x + first * W;
   for (int g = group_begin; g < group_end; ++g) {
     const int rows = std::min(4, a.rows - 4 * g);
+    const auto row = [&](int r) { return by_rows ? int(a.links.row[4 * int64_t(g) + r]) : 4 * g + r; };
     vec acc[4][P];
     REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
-      const vec start = splat(a.bias && r < rows ? a.bias[4 * g + r] : 0.0f);
+      const vec start = splat(a.bias && r < rows ? a.bias[row(r)] : 0.0f);
       REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = start;
     }
-    add_group<P>(acc, a.links, g, x, a.stride, AllPatterns{});
-    if (a.extra.entry) add_group<P>(acc, a.extra, g, x, a.stride, ExtraPatterns{});
+    if constexpr (by_rows)
+      add_rows<P>(acc, a.links, g, x, a.stride);
+    else
+      add_group<P>(acc, a.links, g, x, a.stride, AllPatterns{});
+    if (a.extra.entry) {
+      if (by_rows || a.extra.by_rows)
+        add_rows<P>(acc, a.extra, g, x, a.stride);
+      else
+        add_group<P>(acc, a.extra, g, x, a.stride, ExtraPatterns{});
+    }
+    if (a.relu)
+      REWIRL_UNROLL for (int r = 0; r < 4; ++r)
+        REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = relu(acc[r][p]);
     REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
       if (r >= rows) break;
-      const int64_t at = (4 * int64_t(g) + r) * a.stride + first * W;
-      REWIRL_UNROLL for (int p = 0; p < P; ++p) {
-        vec out = acc[r][p];
-        if (a.relu) out = relu(out);
-        if (a.gate) out = keep(load(a.gate + at + p * W) > vec{}, out);
-        store(a.y + at + p * W, out);
-      }
+      const int64_t at = row(r) * a.stride + first * W;
+      if (a.gate)
+        REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = keep(load(a.gate + at + p * W) > vec{}, acc[r][p]);
+      REWIRL_UNROLL for (int p = 0; p < P; ++p) store(a.y + at + p * W, acc[r][p]);
     }
   }
 }
 
 template <int P>
 REWIRL_INLINE void forward_width(const Forward& a, int first, int width, int begin, int end) {
-  if (width == P) return forward_panel<P>(a, first, begin, end);
+  if (width == P) return (a.links.by_rows ? forward_panel<P, true> : forward_panel<P, false>)(a, first, begin, end);
   if constexpr (P > 1) forward_width<P - 1>(a, first, width, begin, end);
 }
 
@@ -171,13 +202,59 @@ REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, i
    ...);
 }
 
+// The gradients of E entries of each of four rows, which lie in turn: E times four sums.
+template <int E>
+REWIRL_INLINE void entry_gradients_of_rows(const float* const (&dy)[4], const uint16_t* other, float* dw, const float* x,
+                                           int64_t stride, int vectors, bool add) {
+  vec s[E][4] = {};
+  const float* columns[E][4];
+  REWIRL_UNROLL for (int e = 0; e < E; ++e)
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r) columns[e][r] = x + other[4 * e + r] * stride;
+  for (int p = 0; p < vectors; ++p) {
+    vec d[4];
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r) d[r] = load(dy[r] + p * W);
+    REWIRL_UNROLL for (int e = 0; e < E; ++e)
+      REWIRL_UNROLL for (int r = 0; r < 4; ++r) s[e][r] += d[r] * load(columns[e][r] + p * W);
+  }
+  REWIRL_UNROLL for (int e = 0; e < E; ++e) put<4>(dw + 4 * e, sum4(s[e][0], s[e][1], s[e][2], s[e][3]), add);
+}
+
+REWIRL_INLINE void group_gradients_of_rows(const WeightGradients& a, int g, int first, int vectors) {
+  const uint16_t* other = a.links.other + a.links.entry[g];
+  const uint16_t* count = a.links.count + 5 * int64_t(g);
+  float* dw = a.dw + a.links.entry[g];
+  const float* x = a.x + first * W;
+  const float* dy[4];
+  for (int r = 0; r < 4; ++r) dy[r] = a.dy + a.links.row[4 * int64_t(g) + r] * a.stride + first * W;
+  const bool add = first > 0;
+  int n = count[0];
+  for (; n >= 3; n -= 3, other += 12, dw += 12) entry_gradients_of_rows<3>(dy, other, dw, x, a.stride, vectors, add);
+  for (; n > 0; --n, other += 4, dw += 4) entry_gradients_of_rows<1>(dy, other, dw, x, a.stride, vectors, add);
+  REWIRL_UNROLL for (int r = 0; r < 4; ++r)
+    for (n = count[1 + r]; n > 0; --n, ++other, ++dw) {
+      vec s{};
+      const float* column = x + *other * a.stride;
+      for (int p = 0; p < vectors; ++p) s += load(dy[r] + p * W) * load(column + p * W);
+      *dw = add ? *dw + sum(s) : sum(s);
+    }
+}
+
 // Vectors of batch per panel: long, since every panel of every link ends in a sum over lanes (the whole of a usual batch was
 // fastest at all sparsities).
 constexpr int kGradientPanel = 64;
 
+// Copies again, for the compiler.
+void gradients_by_patterns(const WeightGradients a, int first, int vectors, int begin, int end) {
+  for (int g = begin; g < end; ++g) group_gradients(a, g, first, vectors, AllPatterns{});
+}
+
+void gradients_by_rows(const WeightGradients a, int first, int vectors, int begin, int end) {
+  for (int g = begin; g < end; ++g) group_gradients_of_rows(a, g, first, vectors);
+}
+
 void weight_gradients(const WeightGradients& a, int begin, int end) {
   for_panels<kGradientPanel>(a.batch, [&](int first, int vectors) {
-    for (int g = begin; g < end; ++g) group_gradients(a, g, first, vectors, AllPatterns{});
+    (a.links.by_rows ? gradients_by_rows : gradients_by_patterns)(a, first, vectors, begin, end);
   });
 }
 
@@ -222,11 +299,45 @@ REWIRL_INLINE vec4 act_group(const Groups& links, int g, const float* x, std::in
   return total;
 }
 
-void act(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
+REWIRL_INLINE vec4 act_rows(const Groups& links, int g, const float* x) {
+  constexpr int U = 2;
+  const uint16_t* other = links.other + links.entry[g];
+  const float* w = links.w + links.entry[g];
+  const uint16_t* count = links.count + 5 * int64_t(g);
+  const auto term = [x](const uint16_t* o, const float* weights) {
+    return vec4{x[o[0]], x[o[1]], x[o[2]], x[o[3]]} * load4(weights);
+  };
+  vec4 acc[U] = {};
+  int n = count[0];
+  for (; n >= U; n -= U, other += 4 * U, w += 4 * U)
+    REWIRL_UNROLL for (int u = 0; u < U; ++u) acc[u] += term(other + 4 * u, w + 4 * u);
+  for (; n > 0; --n, other += 4, w += 4) acc[0] += term(other, w);
+  vec4 total = acc[0] + acc[1];
+  for (int r = 0; r < 4; ++r)
+    for (n = count[1 + r]; n > 0; --n) total[r] += *w++ * x[*other++];
+  return total;
+}
+
+void act_by_patterns(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
   for (int g = 0; g < groups; ++g) {
     const vec4 out = load4(bias + 4 * g) + act_group(links, g, x, AllPatterns{});
     REWIRL_UNROLL for (int r = 0; r < 4; ++r) y[4 * g + r] = relu && out[r] < 0 ? 0 : out[r];
   }
+}
+
+void act_by_rows(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
+  for (int g = 0; g < groups; ++g) {
+    const vec4 out = act_rows(links, g, x);
+    const uint16_t* row = links.row + 4 * int64_t(g);
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
+      const float sum = bias[row[r]] + out[r];
+      y[row[r]] = relu && sum < 0 ? 0 : sum;
+    }
+  }
+}
+
+void act(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
+  (links.by_rows ? act_by_rows : act_by_patterns)(links, bias, x, y, groups, relu);
 }
 
 // ----------------------------------------------------------- flat arrays

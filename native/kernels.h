@@ -9,16 +9,24 @@
 
 namespace rewirl {
 
-// Links in groups of four rows (outputs, or inputs for the way back). Within a group, a column (`other`) that has links to
-// some of the four rows is one entry, and entries are sorted by pattern: which of the four rows they touch. So the load of
-// a column's activations serves all its rows in the group, although the wiring is unstructured; a dense layer or one of
-// 4×1 blocks has only pattern 15 and runs like a register-tiled matrix product.
+// Links in groups of four rows (outputs, or inputs for the way back), in one of two orders.
+//
+// By patterns: a column (`other`) that has links to some of four neighbouring rows is one entry, and entries are sorted by
+// pattern: which of the four rows they touch. So the load of a column's activations serves all its rows in the group, although
+// the wiring is unstructured; a dense layer or one of 4×1 blocks has only pattern 15 and runs like a register-tiled matrix
+// product.
+//
+// By rows: every link is an entry. The four rows are any that have about as many links; as many as all four have are
+// stored in turn (first of row 0, first of row 1, ...), then what is left of each. For layers so sparse or so small that
+// patterns would be runs of a few entries, whose ends no processor foresees.
 struct Groups {
   const uint32_t* entry;   // group g has the entries entry[g] .. entry[g+1]
   const uint32_t* weight;  // and the weights weight[g] .. weight[g+1]
-  const uint16_t* count;   // 15 per group: how many entries have the pattern kPatterns[i]
+  const uint16_t* count;   // 15 per group: how many entries have the pattern kPatterns[i]; or 5: in turn, left of each row
   const uint16_t* other;   // the column of each entry
+  const uint16_t* row;     // the rows of group g are row[4g] .. row[4g+3], padded to four; by patterns 4g .. 4g+3
   const float* w;          // for each entry one weight per row of its pattern, in ascending rows
+  bool by_rows;
 };
 
 // Bit r stands for row r of the group. Neighbours in this order add to different rows where possible, so that their sums do
@@ -27,7 +35,7 @@ constexpr int kPatterns[15] = {3, 12, 5, 10, 6, 9, 1, 2, 4, 8, 7, 14, 11, 13, 15
 
 struct Forward {
   Groups links;
-  Groups extra;       // further links of a target network, of patterns 1, 2, 4, 8, 3, 12, 15 only; extra.entry may be null
+  Groups extra;       // further links of a target network in the same groups; extra.entry may be null
   const float* bias;  // may be null
   const float* gate;  // may be null: the result is zeroed where gate is not positive (the way back through a ReLU)
   const float* x;

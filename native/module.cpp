@@ -62,7 +62,7 @@ void bind_network(nb::module_& m) {
            [](Network* self, const std::vector<std::tuple<int64_t, int64_t, int64_t, Ints>>& layers) {
              std::vector<Layer> made;
              for (const auto& [n_in, n_out, block, places] : layers)
-               made.emplace_back(checked_shape(n_in, n_out, block), places.data(), int64_t(places.size()));
+               made.emplace_back(checked_shape(n_in, n_out, block), places.data(), int64_t(places.size()), made.empty());
              new (self) Network(std::move(made));
            })
       .def("forward", &Network::forward, "x"_a, Unlocked())

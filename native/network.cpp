@@ -20,16 +20,16 @@ void require(bool ok, const std::string& message) {
 
 }  // namespace
 
-Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places)
-    : shape(shape_), back_weights(aligned_floats(n_places * shape_.block)) {
+Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool is_first)
+    : shape(shape_), first(is_first), back_weights(aligned_floats(n_places * shape_.block)) {
   wire(places, n_places);
 }
 
 InPlaceOrder Layer::wire(const int64_t* places, int64_t n_places) {
   check_places(shape, places, n_places);
   InPlaceOrder order;
-  outputs = by_outputs(shape, places, n_places, false, order);
-  inputs = by_inputs(shape, order, position);
+  outputs = by_outputs(shape, places, n_places, order);
+  inputs = by_inputs(shape, order, !first, position);
   return order;
 }
 

@@ -18,7 +18,8 @@ class Target;
 // A layer's links by outputs, whose order is that of the weights, gradients and moments in the network's flat arrays; and the
 // same links by inputs with a copy of the weights in that order, which the gradient of the layer's input needs.
 struct Layer {
-  Layer(const Shape& shape, const int64_t* places, int64_t n_places);
+  // The inputs of a network's first layer stay in their order, since of their gradients only a range may be asked for.
+  Layer(const Shape& shape, const int64_t* places, int64_t n_places, bool first);
 
   InPlaceOrder wire(const int64_t* places, int64_t n_places);
   // Copies the weights to where the way back finds them; due whenever weights changed.
@@ -28,6 +29,7 @@ struct Layer {
   int64_t index_bytes() const { return outputs.bytes() + inputs.bytes() + int64_t(position.size()) * 4; }
 
   Shape shape;
+  bool first;
   GroupedLinks outputs, inputs;
   std::vector<uint32_t> position;       // of each link by inputs: where it stands by outputs
   std::shared_ptr<float> back_weights;  // the weights by inputs

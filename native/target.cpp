@@ -183,13 +183,13 @@ void Target::rewired(int64_t index, const InPlaceOrder& before, const InPlaceOrd
       rest_values.insert(rest_values.end(), values.begin() + k * b, values.begin() + (k + 1) * b);
     }
   }
-  put_extra(mine, layer.shape, rest.data(), int64_t(rest.size()), rest_values.data());
+  put_extra(mine, layer, rest.data(), int64_t(rest.size()), rest_values.data());
 }
 
-void Target::put_extra(TargetLayer& mine, const Shape& shape, const int64_t* places, int64_t n, const float* values) {
+void Target::put_extra(TargetLayer& mine, const Layer& layer, const int64_t* places, int64_t n, const float* values) {
   InPlaceOrder order;
-  mine.extra = n > 0 ? by_outputs(shape, places, n, shape.block == 1, order) : GroupedLinks();
-  mine.extra_weights = aligned_floats(n * shape.block);
+  mine.extra = n > 0 ? beside(layer.outputs, layer.shape, places, n, order) : GroupedLinks();
+  mine.extra_weights = aligned_floats(n * layer.shape.block);
   for (size_t k = 0; k < order.position.size(); ++k) mine.extra_weights.get()[order.position[k]] = values[k];
 }
 
@@ -210,7 +210,7 @@ void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const fl
   for (int64_t k = 0; k < n; ++k)
     if (std::binary_search(taken.begin(), taken.end(), places[k]))
       throw std::invalid_argument("extra link " + std::to_string(k) + " of a target is also a link of its network");
-  put_extra(layers_[index], online.shape, places, n, values);
+  put_extra(layers_[index], online, places, n, values);
 }
 
 std::pair<int64_t, int64_t> Target::alive(int64_t index) const {

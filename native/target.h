@@ -43,7 +43,7 @@ class Target {
  private:
   void prune(TargetLayer& mine, const Layer& layer);
   uint64_t nth_smallest(int64_t n, int64_t nth, float limit);
-  static void put_extra(TargetLayer& mine, const Shape& shape, const int64_t* places, int64_t n, const float* values);
+  static void put_extra(TargetLayer& mine, const Layer& layer, const int64_t* places, int64_t n, const float* values);
 
   std::shared_ptr<Network> online_;
   std::vector<TargetLayer> layers_;

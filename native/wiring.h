@@ -10,20 +10,33 @@ namespace rewirl {
 
 // What Groups points to, and how it is made.
 struct GroupedLinks {
-  std::vector<uint32_t> entry, weight;
-  std::vector<uint16_t> count, other;
+  std::vector<uint32_t> entry, weight;  // weight is empty by rows, where it would be the same as entry
+  std::vector<uint16_t> count, other, row;  // row: padded to whole groups
+  bool by_rows = false;
 
   GroupedLinks() = default;
-  // Link k is (row[k], column[k]); links of one column and one group of rows must be neighbours, rows ascending. position[k]
-  // becomes where link k stands among the weights. With `single` every link is an entry of its own:
-  // for a target's few extra links, whose patterns would be runs of nothing.
-  GroupedLinks(int rows, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column, bool single,
+  // Link k is (row[k], column[k]), by columns and then rows ascending. position[k] becomes where link k stands among the
+  // weights. By patterns or, where allowed, by rows: whichever should be faster.
+  GroupedLinks(int rows, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column, bool may_be_by_rows,
                std::vector<uint32_t>& position);
+  // The same for further links beside those of `others`, in its groups.
+  GroupedLinks(const GroupedLinks& others, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column,
+               bool by_rows, std::vector<uint32_t>& position);
 
-  Groups view(const float* w) const { return {entry.data(), weight.data(), count.data(), other.data(), w}; }
+  Groups view(const float* w) const {
+    return {entry.data(), (by_rows ? entry : weight).data(), count.data(), other.data(), row.data(), w, by_rows};
+  }
   int groups() const { return int(entry.size()) - 1; }
-  int64_t links() const { return weight.empty() ? 0 : weight.back(); }
-  int64_t bytes() const { return int64_t(entry.size() + weight.size()) * 4 + int64_t(count.size() + other.size()) * 2; }
+  int64_t links() const { return entry.empty() ? 0 : (by_rows ? entry : weight).back(); }
+  int64_t bytes() const {
+    return int64_t(entry.size() + weight.size()) * 4 + int64_t(count.size() + other.size() + row.size()) * 2;
+  }
+
+ private:
+  struct Entries;
+  void put_by_patterns(const Entries& entries, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column,
+                       std::vector<uint32_t>& position);
+  void put_by_rows(const std::vector<uint16_t>& row, const std::vector<uint16_t>& column, std::vector<uint32_t>& position);
 };
 
 // A place is where a block of `block` links can be: place = input * (n_out / block) + output / block.
@@ -44,10 +57,12 @@ struct InPlaceOrder {
 };
 
 // The links at these places grouped by outputs, whose order is that of all flat arrays, and where each stands in it.
-GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n, bool single, InPlaceOrder& order);
+GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n, InPlaceOrder& order);
+// A target's extra links, in the groups of its network's layer.
+GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, const int64_t* places, int64_t n, InPlaceOrder& order);
 // The same links grouped by inputs, and for each of them its position by outputs.
-GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, std::vector<uint32_t>& position);
-// What by_outputs said of the order, found again.
+GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, bool may_be_by_rows, std::vector<uint32_t>& position);
+// What by_outputs or beside said of the order, found again.
 InPlaceOrder in_place_order(const Shape& shape, const GroupedLinks& outputs);
 // In each array, the values of links that stay move from their old to their new positions; those of new links become 0.
 void carry(int block, const InPlaceOrder& before, const InPlaceOrder& after, std::initializer_list<float*> arrays);
