@@ -93,8 +93,8 @@ void Target::update(float tau) {
   }
 }
 
-// All but the k largest go to zero; of equal ones the first in the layer's order go. Only the few smallest magnitudes are
-// ever looked at one by one: those below a limit remembered from the last time, raised until there are enough.
+// All but the k largest go to zero; of equal ones those at the lowest places go. Only the few smallest magnitudes are ever
+// looked at one by one: those below a limit remembered from the last time, raised until there are enough.
 void Target::prune(TargetLayer& mine, const Layer& layer) {
   const int block = layer.shape.block;
   const int64_t k = layer.blocks(), extra = mine.extra.links() / block;
@@ -112,13 +112,34 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
   }
   excess = std::min(excess, n);  // NaN weights are never below a limit
   if (excess <= 0) return;
-  const uint64_t cut = nth_smallest(n, excess, mine.limit);
-  for (int64_t i = 0; i < n; ++i) {
-    if (found_[i] > cut) continue;
-    const int64_t at = int64_t(found_[i] & 0xffffffffu);
+  const uint64_t cut = nth_smallest(n, excess, mine.limit) >> 32;
+  const auto drop = [&](int64_t at) {
     std::fill_n(at < k ? mine.weights.get() + at * block : mine.extra_weights.get() + (at - k) * block, block, 0.0f);
+  };
+  std::vector<int64_t> equal;
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t score = found_[i] >> 32;
+    if (score > cut) continue;
+    const int64_t at = int64_t(found_[i] & 0xffffffffu);
+    if (score == cut) {
+      equal.push_back(at);
+    } else {
+      drop(at);
+      --excess;
+    }
   }
-  mine.limit = std::max(1.2f * score_of(cut), 1e-30f);
+  if (excess < int64_t(equal.size())) {
+    std::vector<int64_t> place(size_t(k + extra));
+    const auto put_places = [&](const GroupedLinks& links, int64_t from) {
+      const InPlaceOrder order = in_place_order(layer.shape, links);
+      for (size_t i = 0; i < order.places.size(); ++i) place[from + order.position[i * block] / block] = order.places[i];
+    };
+    put_places(layer.outputs, 0);
+    put_places(mine.extra, k);
+    std::sort(equal.begin(), equal.end(), [&](int64_t a, int64_t b) { return place[a] < place[b]; });
+  }
+  for (int64_t i = 0; i < excess; ++i) drop(equal[i]);
+  mine.limit = std::max(1.2f * score_of(cut << 32), 1e-30f);
 }
 
 // The nth smallest of found_[0 .. n), all below limit: a histogram finds the narrow range it lies in.

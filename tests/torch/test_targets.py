@@ -29,13 +29,13 @@ def mlp() -> nn.Sequential:
         # the smallest magnitudes go, whatever their sign, and whether the module has such a link or not
         ([[1, -3], [0.5, -2]], 1, [0, 1], [[0, -3], [0, -2]]),
         ([[1, -3], [0.5, -2]], 1, [0, 1, 2], [[1, -3], [0, -2]]),
-        # of equals, links that the module has go first
+        # of equals those at the lowest places go, whether the module has such a link or not
         ([[1, 1], [0, 0]], 1, [0], [[0, 1], [0, 0]]),
-        ([[1, 1], [0, 0]], 1, [2], [[1, 0], [0, 0]]),
+        ([[1, 1], [0, 0]], 1, [2], [[0, 1], [0, 0]]),
         # blocks of two outputs are ranked by the sum of magnitudes: 4, 3 and 3, 1
         ([[1, -3], [3, 0], [2, 0], [-1, 1]], 2, [1], [[1, 0], [3, 0], [0, 0], [0, 0]]),
         ([[1, -3], [3, 0], [2, 0], [-1, 1]], 2, [1, 3], [[1, -3], [3, 0], [0, 0], [0, 0]]),
-        ([[1, -3], [3, 0], [2, 0], [-1, 1]], 2, [2, 3], [[1, 0], [3, 0], [2, 0], [-1, 0]]),
+        ([[1, -3], [3, 0], [2, 0], [-1, 1]], 2, [2, 3], [[1, -3], [3, 0], [0, 0], [0, 0]]),
     ],
 )
 def test_only_the_largest_stay(before: list, block: int, places: list, after: list) -> None:

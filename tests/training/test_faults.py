@@ -23,6 +23,7 @@ from rewirl.errors import Failed, Refused
 from rewirl.training import checkpoint, inspect_run, list_runs, resume, run_folder, start, verify
 from rewirl.training.checkpoint import MANIFEST
 from rewirl.training.lock import Holder, Lock, holder_of, start_of
+from rewirl.training.saved import FORMAT
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -238,10 +239,21 @@ def test_a_newer_format_says_what_it_needs(tmp_path: Path) -> None:
         run.train(120)
     newest = checkpoint.found(tmp_path / "run" / "checkpoint")[0]
     state = json.loads((newest / "run.json").read_bytes())
-    rewrite(newest, "run.json", json.dumps({"format": 2, "needs": "3.1.4", "things": [state]}).encode())
+    rewrite(newest, "run.json", json.dumps({"format": FORMAT + 1, "needs": "3.1.4", "things": [state]}).encode())
     with pytest.raises(Refused, match=r"needs rewirl ≥ 3\.1\.4: this is"):
         resume(tmp_path / "run")
     assert any("needs rewirl ≥ 3.1.4" in problem for problem in verify(tmp_path / "run"))
+
+
+def test_an_older_format_is_refused_and_not_misread(tmp_path: Path) -> None:
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(120)
+    newest = checkpoint.found(tmp_path / "run" / "checkpoint")[0]
+    state = json.loads((newest / "run.json").read_bytes())
+    rewrite(newest, "run.json", json.dumps({**state, "format": FORMAT - 1}).encode())
+    with pytest.raises(Refused, match=r"format 1 of an older rewirl, this one reads 2: go on with the version"):
+        resume(tmp_path / "run")
+    assert any("of an older rewirl" in problem for problem in verify(tmp_path / "run"))
 
 
 def test_a_manifest_cannot_lead_elsewhere(tmp_path: Path) -> None:

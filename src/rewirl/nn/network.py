@@ -15,6 +15,9 @@ from rewirl.topology import Links, Rule
 
 Floats = NDArray[np.float32]
 
+_FLAT = ("parameters", "first_moments", "second_moments")
+"""What a network's state has of its flat arrays."""
+
 
 @dataclass(frozen=True)
 class Adam:
@@ -75,7 +78,7 @@ class Network:
             rng.uniform(-1, 1, layer.count + layer.n_out).astype(np.float32) / np.float32(np.sqrt(layer.n_in))
             for layer in links
         ]
-        self.set_parameters(np.concatenate(values))
+        self._set_in_place_order("parameters", np.concatenate(values))
 
     # ------------------------------------------------------------- computing
 
@@ -219,24 +222,33 @@ class Network:
                 f"parameters are {len(self.parameters)} contiguous float32 numbers, not {_kind(values)}"
             ) from None
 
+    def _in_place_order(self) -> NDArray[np.int64]:
+        """Where the flat arrays have, layer by layer, the links in the order of their places, then the biases: an order
+        that does not depend on how the core likes to keep them."""
+        flat = np.arange(len(self.parameters))
+        parts = [(self.positions(layer).ravel(), flat[self.bias_positions(layer)]) for layer in range(self.layers)]
+        return np.concatenate([part for layer in parts for part in layer])
+
+    def _set_in_place_order(self, name: str, values: Floats) -> None:
+        flat = np.empty_like(values)
+        flat[self._in_place_order()] = values
+        if name == "parameters":
+            self.set_parameters(flat)
+        else:
+            getattr(self, name)[...] = flat
+
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """Everything that the next update depends on, as plain arrays (copies)."""
-        out: dict[str, NDArray[np.generic]] = {
-            "parameters": self.parameters.copy(),
-            "first_moments": self.first_moments.copy(),
-            "second_moments": self.second_moments.copy(),
-            "steps": np.array(self._core.steps, dtype=np.int64),
-        }
+        """Everything that the next update depends on, as plain arrays (copies), in the order of places."""
+        order = self._in_place_order()
+        out: dict[str, NDArray[np.generic]] = {name: getattr(self, name)[order] for name in _FLAT}
+        out["steps"] = np.array(self._core.steps, dtype=np.int64)
         for layer in range(self.layers):
             out[f"places.{layer}"] = self.links(layer).places
         return out
 
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
         """Takes over what `state` gave; everything is checked before anything changes."""
-        flat = {
-            name: _same_kind(name, state, getattr(self, name))
-            for name in ("parameters", "first_moments", "second_moments")
-        }
+        flat = {name: _same_kind(name, state, getattr(self, name)) for name in _FLAT}
         steps = _same_kind("steps", state, np.array(0, dtype=np.int64))
         if steps < 0:
             raise ValueError(f"steps must not be negative, and are {steps}")
@@ -248,9 +260,8 @@ class Network:
             wiring.append(links)
         for layer, links in enumerate(wiring):
             self.rewire(layer, links)
-        self.set_parameters(flat["parameters"])
-        self.first_moments[...] = flat["first_moments"]
-        self.second_moments[...] = flat["second_moments"]
+        for name, values in flat.items():
+            self._set_in_place_order(name, values)
         self._core.steps = int(steps)
 
     def bytes(self) -> dict[str, int]:

@@ -51,10 +51,9 @@ class Target:
     def dense(self, layer: int) -> NDArray[np.float32]:
         """The layer as a matrix (outputs, inputs), zeros where there is no link: to look at, not to compute with."""
         links = self.online.links(layer)
-        _, position = self.online._core.in_place_order(layer)
         extra_places, extra_weights = self._core.extra(layer)
         by_place = np.zeros((links.n_places, links.block), dtype=np.float32)
-        by_place[links.places] = self._core.weights(layer)[position].reshape(-1, links.block)
+        by_place[links.places] = self._core.weights(layer)[self._order(layer)].reshape(-1, links.block)
         by_place[extra_places] = extra_weights.reshape(-1, links.block)
         return np.ascontiguousarray(by_place.reshape(links.n_in, links.n_out).T)
 
@@ -62,12 +61,16 @@ class Target:
         """A layer's biases."""
         return self._core.bias(layer)
 
+    def _order(self, layer: int) -> NDArray[np.int64]:
+        """Where the core has the layer's weights, in the order of the network's places."""
+        return self.online._core.in_place_order(layer)[1]
+
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Everything that the next update depends on, as plain arrays (copies). Goes with the state of its network."""
         out: dict[str, NDArray[np.generic]] = {}
         for layer in range(self.online.layers):
             places, weights = self._core.extra(layer)
-            out[f"weights.{layer}"] = self._core.weights(layer).copy()
+            out[f"weights.{layer}"] = self._core.weights(layer)[self._order(layer)]
             out[f"bias.{layer}"] = self._core.bias(layer).copy()
             out[f"extra_places.{layer}"] = places
             out[f"extra_weights.{layer}"] = weights
@@ -88,7 +91,7 @@ class Target:
             extras.append((np.ascontiguousarray(places), _same_kind(f"extra_weights.{layer}", state, like)))
         for layer in layers:
             self._core.set_extra(layer, *extras[layer])
-            self._core.weights(layer)[...] = weights[layer]
+            self._core.weights(layer)[self._order(layer)] = weights[layer]
             self._core.bias(layer)[...] = biases[layer]
 
     def bytes(self) -> dict[str, int]:

@@ -73,8 +73,7 @@ class Stack:
         for layer in range(len(self.layers)):
             links = target.online.links(layer)
             by_place = _by_place(self.weight(layer), links)
-            positions = target.online.positions(layer)
-            state[f"weights.{layer}"][positions - positions.min()] = by_place[links.places]
+            state[f"weights.{layer}"] = by_place[links.places].ravel()
             extra = np.setdiff1d(np.flatnonzero(by_place.any(axis=1)), links.places)
             state[f"extra_places.{layer}"], state[f"extra_weights.{layer}"] = extra, by_place[extra].ravel()
             state[f"bias.{layer}"] = self.bias(layer)

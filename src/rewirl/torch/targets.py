@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rewirl._core import Network
 from rewirl.topology import Links
 
 
@@ -54,32 +51,11 @@ def keep_largest(weight: Tensor, links: Links) -> None:
     goes = alive & (magnitude <= limit)
     surplus = int(goes.sum()) - excess
     if surplus > 0:
-        equal = _places(magnitude == limit)
-        stay = torch.from_numpy(equal[_in_engine_order(equal, links, _places(alive))[-surplus:]]).to(weight.device)
+        stay = _places(magnitude == limit)[-surplus:]  # of equal ones those at the lowest places go
         goes.t()[stay // goes.shape[0], stay % goes.shape[0]] = False
     weight.mul_(~goes.repeat_interleave(links.block, dim=0).reshape(weight.shape))
 
 
-def _places(where: Tensor) -> NDArray[np.int64]:
+def _places(where: Tensor) -> Tensor:
     """Places of a mask (output blocks, inputs), ascending."""
-    places: NDArray[np.int64] = where.t().reshape(-1).nonzero().ravel().cpu().numpy()
-    return places
-
-
-def _in_engine_order(equal: NDArray[np.int64], links: Links, alive: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The order in which equal magnitudes go: as the engine keeps them, links of the module first, then the others."""
-    others = np.setdiff1d(alive, links.places, assume_unique=True)
-    rank = np.empty(links.n_places, dtype=np.int64)
-    rank[links.places] = _engine_rank(links, links.places)
-    if links.block == 1:  # the others singly, output by output
-        per_input = links.n_out
-        rank[others] = links.blocks + others % per_input * links.n_in + others // per_input
-    elif len(others):
-        rank[others] = links.blocks + _engine_rank(links, others)
-    return np.argsort(rank[equal])
-
-
-def _engine_rank(links: Links, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the engine keeps the block of each place. It keeps them in groups that only it knows, so it is asked."""
-    _, position = Network([(links.n_in, links.n_out, links.block, places)]).in_place_order(0)
-    return position[:: links.block] // links.block
+    return where.t().reshape(-1).nonzero().ravel()

@@ -17,8 +17,8 @@ from rewirl.errors import Refused
 from rewirl.training.checkpoint import Damaged
 from rewirl.training.files import from_json, to_json
 
-FORMAT = 1
-"""Raised when an older rewirl could not read a checkpoint any more."""
+FORMAT = 2
+"""Raised when what a checkpoint holds means something else than before: 2 since weights are in the order of places."""
 NEEDS = "0.1.0"
 """The first version of rewirl that reads this format."""
 
@@ -86,6 +86,11 @@ class Saved:
             raise Refused(
                 f"{name} needs rewirl ≥ {str(given.get('needs'))[:20]}: this is {version('rewirl')}, which reads up to "
                 f"format {FORMAT}"
+            )
+        if isinstance(given.get("format"), int) and given["format"] < FORMAT:
+            raise Refused(
+                f"{name} has the checkpoint format {given['format']} of an older rewirl, this one reads {FORMAT}: go "
+                f"on with the version that trained it, or train anew (its policy and its evaluations can still be read)"
             )
         hints = get_type_hints(cls)
         if set(given) != {f.name for f in fields(cls)}:
