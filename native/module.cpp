@@ -22,6 +22,7 @@ namespace {
 using Floats = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ints = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Records = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using IntsOut = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using View = nb::ndarray<nb::numpy, float, nb::ndim<1>>;
 using ReadOnly = nb::ndarray<nb::numpy, const float, nb::ndim<1>>;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
@@ -97,11 +98,18 @@ void bind_network(nb::module_& m) {
           },
           nb::arg("values").noconvert())
       .def_rw("steps", &Network::steps)
-      .def("in_place_order", [](const Network& net, int64_t index) {
-        const Layer& layer = net.layer(index);
-        const InPlaceOrder order = in_place_order(layer.shape, layer.outputs);
-        return std::make_pair(copied(order.places), copied(std::vector<int64_t>(order.position.begin(), order.position.end())));
-      }, "layer"_a)
+      .def(
+          "in_place_order",
+          [](const Network& net, int64_t index, IntsOut places, IntsOut positions) {
+            const Layer& layer = net.layer(index);
+            expect_size(places.size(), layer.blocks(), "places");
+            expect_size(positions.size(), layer.links(), "positions");
+            static thread_local InPlaceOrder order;  // kept: fresh memory would cost more than the work
+            in_place_order(layer.shape, layer.outputs, order);
+            std::copy(order.places.begin(), order.places.end(), places.data());
+            for (size_t k = 0; k < order.position.size(); ++k) positions.data()[k] = layer.weight_at + order.position[k];
+          },
+          "layer"_a, nb::arg("places").noconvert(), nb::arg("positions").noconvert())
       .def("ranges",
            [](const Network& net, int64_t index) {
              const Layer& layer = net.layer(index);

@@ -22,15 +22,14 @@ void require(bool ok, const std::string& message) {
 
 Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool is_first)
     : shape(shape_), first(is_first), back_weights(aligned_floats(n_places * shape_.block)) {
-  wire(places, n_places);
+  InPlaceOrder order;
+  wire(places, n_places, order);
 }
 
-InPlaceOrder Layer::wire(const int64_t* places, int64_t n_places) {
+void Layer::wire(const int64_t* places, int64_t n_places, InPlaceOrder& order) {
   check_places(shape, places, n_places);
-  InPlaceOrder order;
   outputs = by_outputs(shape, places, n_places, order);
   inputs = by_inputs(shape, order, !first, position);
-  return order;
 }
 
 void Layer::sync(const float* flat) {
@@ -186,13 +185,20 @@ void Network::rewire(int64_t index, const int64_t* places, int64_t n_places) {
   Layer& layer = layers_[index];
   require(n_places == layer.blocks(), "rewiring keeps the number of links: the layer has " + str(layer.links()) + ", not " +
                                           str(n_places * layer.shape.block));
-  const InPlaceOrder before = in_place_order(layer.shape, layer.outputs);
-  const InPlaceOrder after = layer.wire(places, n_places);  // checks all of them before it changes anything
+  static thread_local InPlaceOrder before, after;  // kept: fresh memory would cost more than the work
+  in_place_order(layer.shape, layer.outputs, before);
+  layer.wire(places, n_places, after);  // checks all of them before it changes anything
   const int64_t at = layer.weight_at;
-  carry(layer.shape.block, before, after, {w_.get() + at, m_.get() + at, v_.get() + at});
+  std::vector<float*> arrays{w_.get() + at, m_.get() + at, v_.get() + at};
+  std::vector<std::vector<Target::Loose>> loose;
+  for (Target* target : targets_) {
+    loose.push_back(target->loosen(index, before, after));
+    arrays.push_back(target->layer(index).weights.get());
+  }
+  carry(layer.shape.block, before, after, arrays);
   std::fill_n(g_.get() + layer.weight_at, layer.links(), 0.0f);  // they belonged to other links
   layer.sync(w_.get());
-  for (Target* target : targets_) target->rewired(index, before, after);
+  for (size_t t = 0; t < targets_.size(); ++t) targets_[t]->rewired(index, after, loose[t]);
   ready_ = false;
 }
 

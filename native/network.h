@@ -21,7 +21,7 @@ struct Layer {
   // The inputs of a network's first layer stay in their order, since of their gradients only a range may be asked for.
   Layer(const Shape& shape, const int64_t* places, int64_t n_places, bool first);
 
-  InPlaceOrder wire(const int64_t* places, int64_t n_places);
+  void wire(const int64_t* places, int64_t n_places, InPlaceOrder& order);
   // Copies the weights to where the way back finds them; due whenever weights changed.
   void sync(const float* weights);
   int64_t links() const { return outputs.links(); }

@@ -131,7 +131,8 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
   if (excess < int64_t(equal.size())) {
     std::vector<int64_t> place(size_t(k + extra));
     const auto put_places = [&](const GroupedLinks& links, int64_t from) {
-      const InPlaceOrder order = in_place_order(layer.shape, links);
+      InPlaceOrder order;
+      in_place_order(layer.shape, links, order);
       for (size_t i = 0; i < order.places.size(); ++i) place[from + order.position[i * block] / block] = order.places[i];
     };
     put_places(layer.outputs, 0);
@@ -163,48 +164,43 @@ uint64_t Target::nth_smallest(int64_t n, int64_t nth, float limit) {
   return inside[nth - before - 1];
 }
 
-void Target::rewired(int64_t index, const InPlaceOrder& before, const InPlaceOrder& after) {
+std::vector<Target::Loose> Target::loosen(int64_t index, const InPlaceOrder& before, const InPlaceOrder& after) const {
+  const TargetLayer& mine = layers_[index];
+  const int b = online_->layers()[index].shape.block;
+  std::vector<Loose> out;
+  const auto add = [&](int64_t place, const auto& value_at) {
+    Loose one{place, {}};
+    for (int i = 0; i < b; ++i) one.values[i] = value_at(i);
+    if (std::any_of(one.values, one.values + b, [](float v) { return v != 0.0f; })) out.push_back(one);
+  };
+  size_t now = 0;
+  for (size_t k = 0; k < before.places.size(); ++k) {
+    while (now < after.places.size() && after.places[now] < before.places[k]) ++now;
+    if (now == after.places.size() || after.places[now] != before.places[k])
+      add(before.places[k], [&](int i) { return mine.weights.get()[before.position[k * b + i]]; });
+  }
+  const auto [places, values] = extra(index);
+  for (size_t k = 0; k < places.size(); ++k) add(places[k], [&, v = &values](int i) { return (*v)[k * b + i]; });
+  std::sort(out.begin(), out.end(), [](const Loose& x, const Loose& y) { return x.place < y.place; });
+  return out;
+}
+
+void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector<Loose>& loose) {
   const Layer& layer = online_->layers()[index];
   TargetLayer& mine = layers_[index];
   const int b = layer.shape.block;
-  // Everything that is not zero, in ascending places.
-  const auto [extra_places, extra_values] = extra(index);
   std::vector<int64_t> places;
   std::vector<float> values;
-  places.reserve(before.places.size() + extra_places.size());
-  values.reserve(places.capacity() * b);
-  size_t e = 0;
-  const auto add = [&](int64_t place, auto value_at) {
-    bool alive = false;
-    for (int i = 0; i < b; ++i) alive |= value_at(i) != 0.0f;
-    if (!alive) return;
-    places.push_back(place);
-    for (int i = 0; i < b; ++i) values.push_back(value_at(i));
-  };
-  const auto add_extra_below = [&](int64_t limit) {
-    for (; e < extra_places.size() && extra_places[e] < limit; ++e)
-      add(extra_places[e], [&](int i) { return extra_values[e * b + i]; });
-  };
-  for (size_t k = 0; k < before.places.size(); ++k) {
-    add_extra_below(before.places[k]);
-    add(before.places[k], [&](int i) { return mine.weights.get()[before.position[k * b + i]]; });
-  }
-  add_extra_below(layer.shape.n_places());
-  // What the online layer has now goes to its links, the rest is extra.
-  std::fill_n(mine.weights.get(), layer.links(), 0.0f);
-  std::vector<int64_t> rest;
-  std::vector<float> rest_values;
-  size_t now = 0;
-  for (size_t k = 0; k < places.size(); ++k) {
-    while (now < after.places.size() && after.places[now] < places[k]) ++now;
-    if (now < after.places.size() && after.places[now] == places[k]) {
-      for (int i = 0; i < b; ++i) mine.weights.get()[after.position[now * b + i]] = values[k * b + i];
+  for (const Loose& one : loose) {
+    const auto at = std::lower_bound(after.places.begin(), after.places.end(), one.place);
+    if (at != after.places.end() && *at == one.place) {
+      for (int i = 0; i < b; ++i) mine.weights.get()[after.position[(at - after.places.begin()) * b + i]] = one.values[i];
     } else {
-      rest.push_back(places[k]);
-      rest_values.insert(rest_values.end(), values.begin() + k * b, values.begin() + (k + 1) * b);
+      places.push_back(one.place);
+      values.insert(values.end(), one.values, one.values + b);
     }
   }
-  put_extra(mine, layer, rest.data(), int64_t(rest.size()), rest_values.data());
+  put_extra(mine, layer, places.data(), int64_t(places.size()), values.data());
 }
 
 void Target::put_extra(TargetLayer& mine, const Layer& layer, const int64_t* places, int64_t n, const float* values) {
@@ -217,7 +213,8 @@ void Target::put_extra(TargetLayer& mine, const Layer& layer, const int64_t* pla
 std::pair<std::vector<int64_t>, std::vector<float>> Target::extra(int64_t index) const {
   const TargetLayer& mine = layer(index);
   if (mine.extra.links() == 0) return {};
-  const InPlaceOrder order = in_place_order(online_->layer(index).shape, mine.extra);
+  InPlaceOrder order;
+  in_place_order(online_->layer(index).shape, mine.extra, order);
   std::vector<float> values(order.position.size());
   for (size_t k = 0; k < values.size(); ++k) values[k] = mine.extra_weights.get()[order.position[k]];
   return {order.places, values};
@@ -227,7 +224,9 @@ void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const fl
   std::lock_guard<std::mutex> lock(online_->mutex_);
   const Layer& online = online_->layer(index);
   if (n > 0) check_places(online.shape, places, n);
-  const std::vector<int64_t> taken = in_place_order(online.shape, online.outputs).places;
+  InPlaceOrder order;
+  in_place_order(online.shape, online.outputs, order);
+  const std::vector<int64_t>& taken = order.places;
   for (int64_t k = 0; k < n; ++k)
     if (std::binary_search(taken.begin(), taken.end(), places[k]))
       throw std::invalid_argument("extra link " + std::to_string(k) + " of a target is also a link of its network");

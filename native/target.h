@@ -28,8 +28,14 @@ class Target {
 
   Batch forward(const Batch& x);
   void update(float tau);
-  // The online layer, whose lock is held, has new links.
-  void rewired(int64_t layer, const InPlaceOrder& before, const InPlaceOrder& after);
+  // While the online network, whose lock is held, rewires a layer: what the target has where the layer had a link that it
+  // drops, or had none; then, when the weights are in the new order, these go to links that there are now, or beside them.
+  struct Loose {
+    int64_t place;
+    float values[4];  // as many as a block has
+  };
+  std::vector<Loose> loosen(int64_t layer, const InPlaceOrder& before, const InPlaceOrder& after) const;
+  void rewired(int64_t layer, const InPlaceOrder& after, const std::vector<Loose>& loose);
 
   const std::shared_ptr<Network>& online() const { return online_; }
   const TargetLayer& layer(int64_t index) const;

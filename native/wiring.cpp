@@ -11,6 +11,19 @@ namespace {
 
 std::string str(int64_t n) { return std::to_string(n); }
 
+// Memory for the steps in between, kept from call to call: to ask the system for it anew takes longer than the work itself.
+struct Workspace {
+  std::vector<Link> by_outputs, by_inputs;
+  std::vector<uint32_t> first, canonical, where, from;
+  std::vector<uint8_t> pattern;
+  std::vector<float> was;
+};
+
+Workspace& workspace() {
+  static thread_local Workspace mine;
+  return mine;
+}
+
 struct IndexOfPattern {
   uint8_t index[16] = {};
   constexpr IndexOfPattern() {
@@ -75,18 +88,16 @@ void for_each_link(const GroupedLinks& links, const F& f) {
   }
 }
 
-// Splits places into outputs and inputs, one pair per link.
-void split(const Shape& shape, const int64_t* places, int64_t n, std::vector<uint16_t>& output, std::vector<uint16_t>& input) {
+// One link for each place, or as many as a block has, with outputs as rows.
+const std::vector<Link>& links_at(const Shape& shape, const int64_t* places, int64_t n) {
+  std::vector<Link>& out = workspace().by_outputs;
   const int64_t per_input = shape.n_out / shape.block;
-  output.resize(size_t(n) * shape.block);
-  input.resize(output.size());
-  for (int64_t k = 0, j = 0; k < n; ++k) {
-    while (places[k] >= (j + 1) * per_input) ++j;
-    for (int b = 0; b < shape.block; ++b) {
-      output[k * shape.block + b] = uint16_t((places[k] - j * per_input) * shape.block + b);
-      input[k * shape.block + b] = uint16_t(j);
-    }
-  }
+  out.resize(size_t(n) * shape.block);
+  for (int64_t k = 0, j = 0; j < shape.n_in; ++j)
+    for (; k < n && places[k] < (j + 1) * per_input; ++k)
+      for (int b = 0; b < shape.block; ++b)
+        out[k * shape.block + b] = link_at(uint32_t((places[k] - j * per_input) * shape.block + b), uint32_t(j));
+  return out;
 }
 
 }  // namespace
@@ -94,58 +105,61 @@ void split(const Shape& shape, const int64_t* places, int64_t n, std::vector<uin
 // Runs of links that share a column and a group of four neighbouring rows. No branch depends on the wiring, which nothing
 // could foresee: that makes this several times as fast.
 struct GroupedLinks::Entries {
-  std::vector<uint32_t> first;  // of each entry its first link, and the number of links at the end
-  std::vector<uint8_t> pattern;
-  std::vector<uint16_t> count;  // 15 per group of rows
-  int64_t runs = 0;             // of patterns that are there, over all groups
+  std::vector<uint32_t>& first = workspace().first;     // of each entry its first link, then the number of links
+  std::vector<uint8_t>& pattern = workspace().pattern;  // of each entry, from number 1 on
+  std::vector<uint16_t> count;                          // 15 per group of rows
+  int64_t runs = 0;                                     // of patterns that are there, over all groups
+  size_t size = 0;
 
-  Entries(int rows, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column)
-      : first(row.size() + 1), pattern(row.size() + 1), count(size_t(rows + 3) / 4 * 15) {
-    uint32_t before = UINT32_MAX;
-    size_t n = 0;
-    for (size_t k = 0; k < row.size(); ++k) {
-      const uint32_t key = uint32_t(row[k] / 4) << 16 | column[k];
-      n += key != before;
-      first[n] = uint32_t(k + 1);
-      pattern[n] |= uint8_t(1 << row[k] % 4);
+  Entries(size_t groups, const std::vector<Link>& links) : count(groups * 15) {
+    first.resize(links.size() + 1);
+    first[0] = 0;
+    pattern.resize(links.size() + 1);
+    uint32_t before = UINT32_MAX, bits = 0;
+    for (size_t k = 0; k < links.size(); ++k) {
+      const uint32_t key = links[k] & ~(3u << 16);  // column and group of rows
+      const bool fresh = key != before;
+      bits = (bits & (uint32_t(fresh) - 1)) | 1u << row_of(links[k]) % 4;
+      size += fresh;
+      first[size] = uint32_t(k + 1);  // in the end one past the entry's last link: the next one's first
+      pattern[size] = uint8_t(bits);
       before = key;
     }
-    first.resize(n + 1);  // now, of each entry, one past its last link, and 0 in front
-    pattern.erase(pattern.begin());
-    pattern.resize(n);
-    for (size_t e = 0; e < n; ++e) ++count[size_t(row[first[e]] / 4) * 15 + kIndexOfPattern[pattern[e]]];
+    for (size_t e = 0; e < size; ++e) ++count[run_of(e, links)];
     runs = std::count_if(count.begin(), count.end(), [](uint16_t c) { return c > 0; });
   }
-  int64_t size() const { return int64_t(pattern.size()); }
+  size_t run_of(size_t e, const std::vector<Link>& links) const {
+    return size_t(row_of(links[first[e]])) / 4 * 15 + kIndexOfPattern[pattern[e + 1]];
+  }
 };
 
-GroupedLinks::GroupedLinks(int rows, const std::vector<uint16_t>& row_, const std::vector<uint16_t>& column,
-                           bool may_be_by_rows, std::vector<uint32_t>& position)
+GroupedLinks::GroupedLinks(int rows, const std::vector<Link>& links, bool may_be_by_rows, std::vector<uint32_t>& position)
     : row(size_t(rows + 3) / 4 * 4) {
-  const Entries entries(rows, row_, column);
+  const size_t groups = row.size() / 4;
+  const Entries entries(groups, links);
   std::iota(row.begin(), row.end(), uint16_t(0));
   // An entry of several links saves loads; a run ends in a branch that the processor does not foresee, which by rows happens
   // about twice in a group. Measured on Zen 3: such a branch costs as much as seven loads.
-  const int64_t saved = int64_t(row_.size()) - entries.size(), groups = int64_t(row.size()) / 4;
-  by_rows = may_be_by_rows && saved < 7 * (entries.runs - 2 * groups);
-  if (by_rows) {
-    // Rows with as many links follow each other, so that the ends of their loops can be foreseen.
-    std::vector<uint32_t> links(row.size());
-    for (const uint16_t r : row_) ++links[r];
-    std::stable_sort(row.begin(), row.end(), [&](uint16_t a, uint16_t b) { return links[a] > links[b]; });
+  const int64_t saved = int64_t(links.size() - entries.size);
+  by_rows = may_be_by_rows && saved < 7 * (entries.runs - 2 * int64_t(groups));
+  if (!by_rows) {
+    put_by_patterns(entries, links, position);
+    return;
   }
-  by_rows ? put_by_rows(row_, column, position) : put_by_patterns(entries, row_, column, position);
+  // Rows with as many links follow each other, so that the ends of their loops can be foreseen.
+  std::vector<uint32_t> in_row(row.size());
+  for (const Link link : links) ++in_row[row_of(link)];
+  std::stable_sort(row.begin(), row.end(), [&](uint16_t a, uint16_t b) { return in_row[a] > in_row[b]; });
+  put_by_rows(links, position);
 }
 
-GroupedLinks::GroupedLinks(const GroupedLinks& others, const std::vector<uint16_t>& row_, const std::vector<uint16_t>& column,
-                           bool by_rows_, std::vector<uint32_t>& position)
+GroupedLinks::GroupedLinks(const GroupedLinks& others, const std::vector<Link>& links, bool by_rows_,
+                           std::vector<uint32_t>& position)
     : row(others.row), by_rows(by_rows_) {
-  by_rows ? put_by_rows(row_, column, position)
-          : put_by_patterns(Entries(int(row.size()), row_, column), row_, column, position);
+  by_rows ? put_by_rows(links, position) : put_by_patterns(Entries(row.size() / 4, links), links, position);
 }
 
-void GroupedLinks::put_by_patterns(const Entries& entries, const std::vector<uint16_t>& row_,
-                                   const std::vector<uint16_t>& column, std::vector<uint32_t>& position) {
+void GroupedLinks::put_by_patterns(const Entries& entries, const std::vector<Link>& links, std::vector<uint32_t>& position) {
   const size_t groups = row.size() / 4;
   entry.assign(groups + 1, 0);
   weight.assign(groups + 1, 0);
@@ -163,43 +177,43 @@ void GroupedLinks::put_by_patterns(const Entries& entries, const std::vector<uin
       weight[g + 1] += n * uint32_t(rows_in(kPatterns[i]));
     }
   }
-  other.resize(size_t(entries.size()));
-  position.resize(row_.size() + 3);
+  other.resize(entries.size);
+  position.resize(links.size() + 3);
   for (size_t e = 0; e < other.size(); ++e) {
     const uint32_t k = entries.first[e];
-    const size_t run = size_t(row_[k]) / 4 * 15 + kIndexOfPattern[entries.pattern[e]];
-    other[next_entry[run]++] = column[k];
+    const size_t run = entries.run_of(e, links);
+    other[next_entry[run]++] = column_of(links[k]);
     for (uint32_t i = 0; i < 4; ++i) position[k + i] = next_weight[run] + i;  // the next entry overwrites those too many
-    next_weight[run] += uint32_t(rows_in(entries.pattern[e]));
+    next_weight[run] += uint32_t(rows_in(entries.pattern[e + 1]));
   }
-  position.resize(row_.size());
+  position.resize(links.size());
 }
 
-void GroupedLinks::put_by_rows(const std::vector<uint16_t>& row_, const std::vector<uint16_t>& column,
-                               std::vector<uint32_t>& position) {
+void GroupedLinks::put_by_rows(const std::vector<Link>& links, std::vector<uint32_t>& position) {
   const size_t rows = row.size(), groups = rows / 4;
-  std::vector<uint32_t> links(rows);
-  for (const uint16_t r : row_) ++links[r];
+  std::vector<uint32_t> in_row(rows);
+  for (const Link link : links) ++in_row[row_of(link)];
   entry.assign(groups + 1, 0);
   count.assign(groups * 5, 0);
   for (size_t g = 0; g < groups; ++g) {
     uint32_t shared = UINT32_MAX;
     entry[g + 1] = entry[g];
     for (size_t r = 0; r < 4; ++r) {
-      shared = std::min(shared, links[row[4 * g + r]]);
-      entry[g + 1] += links[row[4 * g + r]];
+      shared = std::min(shared, in_row[row[4 * g + r]]);
+      entry[g + 1] += in_row[row[4 * g + r]];
     }
     count[5 * g] = uint16_t(shared);
-    for (size_t r = 0; r < 4; ++r) count[5 * g + 1 + r] = uint16_t(links[row[4 * g + r]] - shared);
+    for (size_t r = 0; r < 4; ++r) count[5 * g + 1 + r] = uint16_t(in_row[row[4 * g + r]] - shared);
   }
   std::vector<RowOfLinks> where(rows);
   for (size_t slot = 0; slot < rows; ++slot) where[row[slot]] = row_of_links(*this, slot);
-  std::fill(links.begin(), links.end(), 0);
-  other.resize(row_.size());
-  position.resize(row_.size());
-  for (size_t k = 0; k < row_.size(); ++k) {
-    position[k] = where[row_[k]].at(links[row_[k]]++);
-    other[position[k]] = column[k];
+  std::fill(in_row.begin(), in_row.end(), 0);
+  other.resize(links.size());
+  position.resize(links.size());
+  for (size_t k = 0; k < links.size(); ++k) {
+    const uint16_t row_here = row_of(links[k]);
+    position[k] = where[row_here].at(in_row[row_here]++);
+    other[position[k]] = column_of(links[k]);
   }
 }
 
@@ -223,45 +237,41 @@ void check_places(const Shape& shape, const int64_t* places, int64_t n) {
 }
 
 GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n, InPlaceOrder& order) {
-  std::vector<uint16_t> output, input;
-  split(shape, places, n, output, input);
   order.places.assign(places, places + n);
   // By rows the links of a block would not be neighbours, as pruning wants them.
-  return GroupedLinks(shape.n_out, output, input, shape.block == 1, order.position);
+  return GroupedLinks(shape.n_out, links_at(shape, places, n), shape.block == 1, order.position);
 }
 
 GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, const int64_t* places, int64_t n, InPlaceOrder& order) {
-  std::vector<uint16_t> output, input;
-  split(shape, places, n, output, input);
   order.places.assign(places, places + n);
-  return GroupedLinks(outputs, output, input, shape.block == 1, order.position);
+  return GroupedLinks(outputs, links_at(shape, places, n), shape.block == 1, order.position);
 }
 
 GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, bool may_be_by_rows, std::vector<uint32_t>& position) {
   // Places ascend by input; a stable counting sort by output gives rows (inputs) ascending within each column (output).
   const size_t n = order.position.size();
-  std::vector<uint16_t> input, output, row(n), column(n);
-  split(shape, order.places.data(), int64_t(order.places.size()), output, input);
-  std::vector<uint32_t> next(size_t(shape.n_out) + 1, 0), canonical(n), where;
-  for (const uint16_t i : output) ++next[size_t(i) + 1];
+  Workspace& mine = workspace();
+  const std::vector<Link>& links = links_at(shape, order.places.data(), int64_t(order.places.size()));
+  mine.by_inputs.resize(n);
+  mine.canonical.resize(n);
+  std::vector<uint32_t> next(size_t(shape.n_out) + 1, 0);
+  for (const Link link : links) ++next[size_t(row_of(link)) + 1];
   for (int i = 0; i < shape.n_out; ++i) next[i + 1] += next[i];
   for (size_t k = 0; k < n; ++k) {
-    const uint32_t at = next[output[k]]++;
-    row[at] = input[k];
-    column[at] = output[k];
-    canonical[at] = order.position[k];
+    const uint32_t at = next[row_of(links[k])]++;
+    mine.by_inputs[at] = link_at(column_of(links[k]), row_of(links[k]));
+    mine.canonical[at] = order.position[k];
   }
-  GroupedLinks out(shape.n_in, row, column, may_be_by_rows, where);
+  GroupedLinks out(shape.n_in, mine.by_inputs, may_be_by_rows, mine.where);
   position.resize(n);
-  for (size_t k = 0; k < n; ++k) position[where[k]] = canonical[k];
+  for (size_t k = 0; k < n; ++k) position[mine.where[k]] = mine.canonical[k];
   return out;
 }
 
-InPlaceOrder in_place_order(const Shape& shape, const GroupedLinks& outputs) {
+void in_place_order(const Shape& shape, const GroupedLinks& outputs, InPlaceOrder& out) {
   std::vector<uint32_t> next(size_t(shape.n_in) + 1, 0);
   for_each_link(outputs, [&](int, int input, uint32_t) { ++next[input + 1]; });
   for (int j = 0; j < shape.n_in; ++j) next[j + 1] += next[j];
-  InPlaceOrder out;
   out.position.resize(size_t(outputs.links()));
   out.places.resize(out.position.size() / shape.block);
   const int64_t per_input = shape.n_out / shape.block;
@@ -270,12 +280,13 @@ InPlaceOrder in_place_order(const Shape& shape, const GroupedLinks& outputs) {
     out.position[k] = position;
     if (k % shape.block == 0) out.places[k / shape.block] = input * per_input + output / shape.block;
   });
-  return out;
 }
 
-void carry(int block, const InPlaceOrder& before, const InPlaceOrder& after, std::initializer_list<float*> arrays) {
+void carry(int block, const InPlaceOrder& before, const InPlaceOrder& after, const std::vector<float*>& arrays) {
   constexpr uint32_t kNew = UINT32_MAX;
-  std::vector<uint32_t> from(after.position.size(), kNew);  // for each new position the old one
+  auto &from = workspace().from;  // for each new position the old one
+  auto &was = workspace().was;
+  from.assign(after.position.size(), kNew);
   size_t old = 0;
   for (size_t k = 0; k < after.places.size(); ++k) {
     while (old < before.places.size() && before.places[old] < after.places[k]) ++old;
@@ -283,7 +294,7 @@ void carry(int block, const InPlaceOrder& before, const InPlaceOrder& after, std
       for (int b = 0; b < block; ++b) from[after.position[k * block + b]] = before.position[old * block + b];
   }
   for (float* values : arrays) {
-    const std::vector<float> was(values, values + before.position.size());
+    was.assign(values, values + before.position.size());
     for (size_t k = 0; k < from.size(); ++k) values[k] = from[k] == kNew ? 0.0f : was[from[k]];
   }
 }

@@ -1,12 +1,17 @@
 // Which links a layer has, in the orders that the kernels want.
 #pragma once
 #include <cstdint>
-#include <initializer_list>
 #include <vector>
 
 #include "kernels.h"
 
 namespace rewirl {
+
+// A link as one number, row and column.
+using Link = uint32_t;
+inline Link link_at(uint32_t row, uint32_t column) { return row << 16 | column; }
+inline uint16_t row_of(Link link) { return uint16_t(link >> 16); }
+inline uint16_t column_of(Link link) { return uint16_t(link); }
 
 // What Groups points to, and how it is made.
 struct GroupedLinks {
@@ -15,13 +20,11 @@ struct GroupedLinks {
   bool by_rows = false;
 
   GroupedLinks() = default;
-  // Link k is (row[k], column[k]), by columns and then rows ascending. position[k] becomes where link k stands among the
-  // weights. By patterns or, where allowed, by rows: whichever should be faster.
-  GroupedLinks(int rows, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column, bool may_be_by_rows,
-               std::vector<uint32_t>& position);
+  // Links by columns and then rows ascending; position[k] becomes where link k stands among the weights. By patterns or, where
+  // allowed, by rows: whichever should be faster.
+  GroupedLinks(int rows, const std::vector<Link>& links, bool may_be_by_rows, std::vector<uint32_t>& position);
   // The same for further links beside those of `others`, in its groups.
-  GroupedLinks(const GroupedLinks& others, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column,
-               bool by_rows, std::vector<uint32_t>& position);
+  GroupedLinks(const GroupedLinks& others, const std::vector<Link>& links, bool by_rows, std::vector<uint32_t>& position);
 
   Groups view(const float* w) const {
     return {entry.data(), (by_rows ? entry : weight).data(), count.data(), other.data(), row.data(), w, by_rows};
@@ -34,9 +37,8 @@ struct GroupedLinks {
 
  private:
   struct Entries;
-  void put_by_patterns(const Entries& entries, const std::vector<uint16_t>& row, const std::vector<uint16_t>& column,
-                       std::vector<uint32_t>& position);
-  void put_by_rows(const std::vector<uint16_t>& row, const std::vector<uint16_t>& column, std::vector<uint32_t>& position);
+  void put_by_patterns(const Entries& entries, const std::vector<Link>& links, std::vector<uint32_t>& position);
+  void put_by_rows(const std::vector<Link>& links, std::vector<uint32_t>& position);
 };
 
 // A place is where a block of `block` links can be: place = input * (n_out / block) + output / block.
@@ -63,8 +65,8 @@ GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, const int64
 // The same links grouped by inputs, and for each of them its position by outputs.
 GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, bool may_be_by_rows, std::vector<uint32_t>& position);
 // What by_outputs or beside said of the order, found again.
-InPlaceOrder in_place_order(const Shape& shape, const GroupedLinks& outputs);
+void in_place_order(const Shape& shape, const GroupedLinks& links, InPlaceOrder& order);
 // In each array, the values of links that stay move from their old to their new positions; those of new links become 0.
-void carry(int block, const InPlaceOrder& before, const InPlaceOrder& after, std::initializer_list<float*> arrays);
+void carry(int block, const InPlaceOrder& before, const InPlaceOrder& after, const std::vector<float*>& arrays);
 
 }  // namespace rewirl

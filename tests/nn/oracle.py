@@ -76,11 +76,8 @@ def mask(links):
 
 def layer_of(net, flat, layer):
     """A layer's part of one of the flat arrays: a matrix of float32, and what belongs to the biases."""
-    start, bias_start = net._core.ranges(layer)
-    _, position = net._core.in_place_order(layer)
-    links = net.links(layer)
-    weights = flat[start + position].reshape(-1, links.block)
-    return matrix(links, weights, np.float32), flat[bias_start : bias_start + links.n_out].copy()
+    weights = flat[net.positions(layer)]
+    return matrix(net.links(layer), weights, np.float32), flat[net.bias_positions(layer)].copy()
 
 
 class Pass(NamedTuple):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rewirl import _core
 from rewirl._core import Batch
 from rewirl.topology import Links, Rule
+from rewirl.topology.links import _owned
 
 Floats = NDArray[np.float32]
 
@@ -126,10 +127,12 @@ class Network:
         return sum(n_in * n_out for n_in, n_out in pairwise(self.sizes))
 
     def _wired(self, layer: int) -> tuple[Links, NDArray[np.int64]]:
-        places, position = self._core.in_place_order(layer)
-        start, _ = self._core.ranges(layer)
-        links = Links(self.sizes[layer], self.sizes[layer + 1], self._blocks[layer], places)
-        return links, (start + position).reshape(-1, links.block)
+        self._core.ranges(layer)  # refuses a layer that does not exist
+        block = self._blocks[layer]
+        positions = np.empty((self._counts[layer] // block, block), dtype=np.int64)
+        places = np.empty(len(positions), dtype=np.int64)
+        self._core.in_place_order(layer, places, positions.reshape(-1))
+        return Links(self.sizes[layer], self.sizes[layer + 1], block, _owned(places)), positions
 
     def links(self, layer: int) -> Links:
         """The wiring of a layer as it is now."""

@@ -63,7 +63,8 @@ class Target:
 
     def _order(self, layer: int) -> NDArray[np.int64]:
         """Where the core has the layer's weights, in the order of the network's places."""
-        return self.online._core.in_place_order(layer)[1]
+        start, _ = self.online._core.ranges(layer)
+        return self.online.positions(layer).ravel() - start
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Everything that the next update depends on, as plain arrays (copies). Goes with the state of its network."""
