@@ -27,11 +27,11 @@ Batch random_batch(int features, int size) {
 
 float at(const Batch& batch, int feature, int sample) { return batch.data()[feature * batch.stride() + sample]; }
 
-void check(int n_in, int n_out, int block, int batch) {
+void check(int n_in, int n_out, int block, int batch, int percent = 50) {
   const Shape shape = checked_shape(n_in, n_out, block);
   std::vector<int64_t> places;
   for (int64_t k = 0; k < shape.n_places(); ++k)
-    if (chance() % 2 || k == 0) places.push_back(k);
+    if (int(chance() % 100) < percent || k == 0) places.push_back(k);
   const auto net = std::make_shared<Network>(std::vector<Layer>{Layer(shape, places.data(), int64_t(places.size()), true)});
   std::vector<float> parameters(size_t(net->size()));
   for (float& p : parameters) p = number();
@@ -96,6 +96,8 @@ int main() {
   for (int block : {1, 2, 4})
     for (int trial = 0; trial < 12; ++trial)
       check(1 + int(chance() % 40), block * (1 + int(chance() % 10)), block, 1 + int(chance() % 90));
+  // Wide enough for links by patterns, sparse enough for links by rows.
+  for (int percent : {50, 80, 10}) check(200, 41, 1, 77, percent);
   std::printf("%s: largest difference %g\n", kernels().name, worst);
   return worst < 2e-5 ? 0 : 1;
 }

@@ -17,6 +17,7 @@ from .oracle import (
     check_outputs,
     check_pass,
     normal,
+    rewired,
     seeds,
     shuffle_parameters,
     some_links,
@@ -59,6 +60,40 @@ def test_every_pattern_of_rows_in_every_number(pattern, rows):
         check_pass(net, normal(rng, n_in, 21), normal(rng, n_in, 21))
         x = normal(rng, n_in)
         check_outputs(Dense.of(net), x[:, None], net.act(x)[:, None])
+
+
+@pytest.mark.parametrize("batch", [1, 100, 600])
+@pytest.mark.parametrize(("density", "by_patterns"), [(0.5, True), (0.8, True), (0.1, False), (0.02, False)])
+def test_both_orders_of_links(density, by_patterns, batch):
+    """Wide layers with all patterns of rows in them, and those so sparse that their links are kept row by row."""
+    rng = np.random.default_rng(batch)
+    sizes = (250, 141, 231)
+    wiring = [some_links(*shape, 1, round(density * shape[0] * shape[1]), rng) for shape in (sizes[:2], sizes[1:])]
+    net = network(wiring, rng)
+    assert (net.bytes()["links"] < 6.8 * net.count) is by_patterns, "less than an index per link, both ways"
+    check_pass(net, normal(rng, sizes[0], batch), normal(rng, sizes[-1], batch))
+    x = normal(rng, sizes[0])
+    check_outputs(Dense.of(net), x[:, None], net.act(x)[:, None])
+    for layer in range(2):
+        net.rewire(layer, rewired(net.links(layer), rng))
+    check_pass(net, normal(rng, sizes[0], batch), normal(rng, sizes[-1], batch))
+
+
+@pytest.mark.parametrize("rows", [4, 6, 9])
+def test_rows_of_every_length_in_every_company(rows):
+    """By rows, as many links as all four rows have are worked on in turn, by threes, and the rest singly."""
+    rng = np.random.default_rng(rows)
+    for shared in range(8):
+        for more in range(4):
+            lengths = [shared + int(rng.integers(more + 1)) for _ in range(rows)]
+            places = [i * rows + o for o in range(rows) for i in rng.choice(40, lengths[o], replace=False)]
+            if not places:
+                continue
+            back = np.sort([(p % rows) * 40 + p // rows for p in places])
+            net = network([Links(40, rows, 1, np.sort(places)), Links(rows, 40, 1, back)], rng)
+            check_pass(net, normal(rng, 40, 21), normal(rng, 40, 21))
+            x = normal(rng, 40)
+            check_outputs(Dense.of(net), x[:, None], net.act(x)[:, None])
 
 
 @pytest.mark.parametrize("layer", [(65535, 5), (5, 65535)], ids=["inputs", "outputs"])

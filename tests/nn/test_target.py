@@ -124,6 +124,23 @@ def test_hundreds_of_updates_with_rewirings_in_between(block, tau):
         assert target.follows(0) == 1
 
 
+@pytest.mark.parametrize("density", [0.5, 0.1])
+def test_links_of_its_own_beside_either_order_of_links(density):
+    """A wide layer with all patterns of rows in it, and one so sparse that its links are kept row by row."""
+    rng = np.random.default_rng(0)
+    net = Network([some_links(250, 141, 1, round(density * 250 * 141), rng), Links.dense(141, 3)], rng)
+    target = Target(net)
+    for _ in range(4):
+        net.adapt(SET(eta=0.2), rng)
+        shuffle_parameters(net, rng)
+        check_update(target, 0.1)
+        check_forward(target, rng)
+    assert 0.3 < target.follows(0) < 0.95
+    again = Target(net)
+    again.load_state(target.state())
+    np.testing.assert_array_equal(again.dense(0), target.dense(0))
+
+
 def test_a_target_begins_as_a_copy():
     rng = np.random.default_rng(0)
     net = Network([some_links(9, 12, 4, 11, rng), Links.dense(12, 3)], rng)
