@@ -52,18 +52,12 @@ RowOfLinks row_of_links(const GroupedLinks& links, size_t slot) {
   return out;
 }
 
-// slot_of[row[slot]] = slot
-std::vector<uint16_t> slots(const std::vector<uint16_t>& row) {
-  std::vector<uint16_t> slot_of(row.size());
-  for (size_t slot = 0; slot < row.size(); ++slot) slot_of[row[slot]] = uint16_t(slot);
-  return slot_of;
-}
-
 // Calls f(row, column, position) for every link; for any one column, rows ascend.
 template <class F>
 void for_each_link(const GroupedLinks& links, const F& f) {
-  const std::vector<uint16_t> slot_of = slots(links.row);
   if (links.by_rows) {
+    std::vector<uint16_t> slot_of(links.row.size());
+    for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[links.row[slot]] = uint16_t(slot);
     for (size_t row = 0; row < slot_of.size(); ++row) {
       const size_t slot = slot_of[row];
       const RowOfLinks mine = row_of_links(links, slot);
@@ -76,14 +70,13 @@ void for_each_link(const GroupedLinks& links, const F& f) {
   for (int i = 0; i < 15; ++i)
     for (int r = 0, n = 0; r < 4; ++r)
       if (kPatterns[i] >> r & 1) offset[i][n++] = r;
-  for (size_t first = 0; first < slot_of.size(); first += 4) {
-    const size_t g = slot_of[first] / 4;
+  for (int g = 0; g < links.groups(); ++g) {
     const uint16_t* other = links.other.data() + links.entry[g];
     uint32_t position = links.weight[g];
     for (int i = 0; i < 15; ++i) {
       const int per_entry = rows_in(kPatterns[i]);
-      for (int n = links.count[15 * g + i]; n > 0; --n, ++other)
-        for (int r = 0; r < per_entry; ++r) f(int(first) + offset[i][r], int(*other), position++);
+      for (int n = links.count[15 * size_t(g) + i]; n > 0; --n, ++other)
+        for (int r = 0; r < per_entry; ++r) f(4 * g + offset[i][r], int(*other), position++);
     }
   }
 }
@@ -163,18 +156,16 @@ void GroupedLinks::put_by_patterns(const Entries& entries, const std::vector<Lin
   const size_t groups = row.size() / 4;
   entry.assign(groups + 1, 0);
   weight.assign(groups + 1, 0);
-  count.resize(groups * 15);
-  std::vector<uint32_t> next_entry(groups * 15), next_weight(groups * 15);  // by groups of neighbouring rows
+  count = entries.count;
+  std::vector<uint32_t> next_entry(groups * 15), next_weight(groups * 15);
   for (size_t g = 0; g < groups; ++g) {
-    const size_t from = size_t(row[4 * g]) / 4 * 15;
     entry[g + 1] = entry[g];
     weight[g + 1] = weight[g];
     for (size_t i = 0; i < 15; ++i) {
-      const uint16_t n = count[g * 15 + i] = entries.count[from + i];
-      next_entry[from + i] = entry[g + 1];
-      next_weight[from + i] = weight[g + 1];
-      entry[g + 1] += n;
-      weight[g + 1] += n * uint32_t(rows_in(kPatterns[i]));
+      next_entry[g * 15 + i] = entry[g + 1];
+      next_weight[g * 15 + i] = weight[g + 1];
+      entry[g + 1] += count[g * 15 + i];
+      weight[g + 1] += count[g * 15 + i] * uint32_t(rows_in(kPatterns[i]));
     }
   }
   other.resize(entries.size);
