@@ -11,6 +11,7 @@ import numpy as np
 
 from rewirl.experiments.aggregates import Aggregates
 from rewirl.experiments.comparison import Comparison, TaskComparison
+from rewirl.experiments.groups import Group
 from rewirl.experiments.numbers import steps_text
 from rewirl.experiments.report.style import Ink
 from rewirl.experiments.runs import Floats
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 KINDS = ("png", "svg", "pdf")
 COLUMN = 3.4
 """Inches of a column of text."""
+DPI = 220
 RC: Any = {
     "font.size": 8,
     "axes.titlesize": 8.5,
@@ -86,7 +88,7 @@ def save(draw: Callable[[], Figure], path: Path) -> None:
         figure.set_layout_engine("none")  # it is laid out now: three times would take three times as long
         for kind in KINDS:
             date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-            figure.savefig(path.with_name(f"{path.name}.{kind}"), dpi=220, metadata=date)
+            figure.savefig(path.with_name(f"{path.name}.{kind}"), dpi=DPI, metadata=date)
 
 
 def file_name(text: str) -> str:
@@ -101,14 +103,15 @@ def file_name(text: str) -> str:
 def _new(rows: int, columns: int, width: float, height: float, **given: Any) -> tuple[Figure, Any]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height))
+    figure = Figure(figsize=(width, height), dpi=DPI)  # laid out as it is saved: letters are not as wide at other sizes
     return figure, figure.subplots(rows, columns, squeeze=False, **given)
 
 
 def _curves(tasks: Sequence[TaskComparison], inks: Inks) -> Figure:
     columns = min(len(tasks), 3)
     rows = -(-len(tasks) // columns)
-    figure, axes = _new(rows, columns, (COLUMN if columns == 1 else 2.6 * columns), 2.4 * rows)
+    names, height = _room_for_names(tasks)
+    figure, axes = _new(rows, columns, max(COLUMN if columns == 1 else 2.6, 1.9 + names) * columns, height * rows)
     for axis, task in zip(axes.flat, tasks, strict=False):
         _curve_panel(axis, task, inks, "step")
         axis.set_title(task.task)
@@ -119,8 +122,19 @@ def _curves(tasks: Sequence[TaskComparison], inks: Inks) -> Figure:
     return figure
 
 
+def _room_for_names(tasks: Sequence[TaskComparison]) -> tuple[float, float]:
+    """Inches that the names at the ends of lines are wide, and that a panel must be high for all of them."""
+    longest = max(len(_name(group)) for task in tasks for group in task.groups)
+    return 0.068 * longest, max(2.4, 0.8 + 0.14 * max(len(task.groups) for task in tasks))
+
+
+def _name(group: Group) -> str:
+    return f"{group.label} (n={len(group.runs)})"
+
+
 def _efficiency(task: TaskComparison, inks: Inks) -> Figure:
-    figure, axes = _new(1, len(AXES), 2.5 * len(AXES), 2.4, sharey=True)
+    names, height = _room_for_names([task])
+    figure, axes = _new(1, len(AXES), max(2.5 * len(AXES), 1.9 * len(AXES) + names), height, sharey=True)
     for number, (axis, column) in enumerate(zip(axes[0], AXES, strict=True)):
         _curve_panel(axis, task, inks, column, named=number == len(AXES) - 1)
         axis.set_title("" if number else task.task)
@@ -139,7 +153,7 @@ def _curve_panel(axis: Axes, task: TaskComparison, inks: Inks, column: str, *, n
             continue
         axis.plot(x, curve.mean, color=ink.light, linestyle=ink.line)
         axis.fill_between(x, curve.mean - curve.std, curve.mean + curve.std, color=ink.light, alpha=0.15, linewidth=0)
-        ends.append((float(curve.mean[-1]), f"{group.label} (n={len(group.runs)})", ink.light))
+        ends.append((float(curve.mean[-1]), _name(group), ink.light))
     axis.set_xlabel(AXES[column])
     axis.margins(x=0)
     if column == "step":
