@@ -60,7 +60,7 @@ def test_the_python_of_the_inspecting_page_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     sizes = {"hidden": (8, 8), "random_steps": 50, "eval_every": 50, "eval_episodes": 1, "replay_size": 500}
-    with TD3("Pendulum-v1", wiring=SET(every=20), lambdas=(1, 2), run_dir="runs/demo/seed1", **sizes) as agent:
+    with TD3("Pendulum-v1", wiring=SET(every=20), lambdas=(1, 2), run_dir="runs/demo/seed3", **sizes) as agent:
         agent.learn(100)
     for block in code_blocks("inspecting.md"):
         exec(block, {})

@@ -1,6 +1,6 @@
 """Draws docs/images/demo.svg: the last screen of a run, as `rewirl demo` shows it.
 
-make demo && .venv/bin/python docs/images/demo.py runs/demo/seed1
+make demo && .venv/bin/python docs/images/demo.py runs/demo/seed3
 """
 
 import sys

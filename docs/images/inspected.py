@@ -1,6 +1,6 @@
 """Draws docs/images/inspected.svg: what `rewirl inspect` prints about the demo's agent.
 
-make demo && .venv/bin/python docs/images/inspected.py runs/demo/seed1
+make demo && .venv/bin/python docs/images/inspected.py runs/demo/seed3
 """
 
 import sys
