@@ -21,7 +21,7 @@ namespace rewirl {
 // patterns would be runs of a few entries, whose ends no processor foresees.
 struct Groups {
   const uint32_t* entry;   // group g has the entries entry[g] .. entry[g+1]
-  const uint32_t* weight;  // and the weights weight[g] .. weight[g+1]
+  const uint32_t* weight;  // and, by patterns, the weights weight[g] .. weight[g+1]
   const uint16_t* count;   // 15 per group: how many entries have the pattern kPatterns[i]; or 5: in turn, left of each row
   const uint16_t* other;   // the column of each entry
   const uint16_t* row;     // the rows of group g are row[4g] .. row[4g+3], padded to four; by patterns 4g .. 4g+3

@@ -24,6 +24,9 @@
 #define REWIRL_REGISTERS 16
 #endif
 
+#define REWIRL_UNROLL _Pragma("GCC unroll 16")
+#define REWIRL_INLINE inline __attribute__((always_inline))
+
 namespace rewirl::REWIRL_NAMESPACE {
 
 constexpr int W = REWIRL_WIDTH;

@@ -81,6 +81,12 @@ void for_each_link(const GroupedLinks& links, const F& f) {
   }
 }
 
+std::vector<uint32_t> links_per_row(size_t rows, const std::vector<Link>& links) {
+  std::vector<uint32_t> out(rows);
+  for (const Link link : links) ++out[row_of(link)];
+  return out;
+}
+
 // One link for each place, or as many as a block has, with outputs as rows.
 const std::vector<Link>& links_at(const Shape& shape, const int64_t* places, int64_t n) {
   std::vector<Link>& out = workspace().by_outputs;
@@ -140,16 +146,16 @@ GroupedLinks::GroupedLinks(int rows, const std::vector<Link>& links, bool may_be
     return;
   }
   // Rows with as many links follow each other, so that the ends of their loops can be foreseen.
-  std::vector<uint32_t> in_row(row.size());
-  for (const Link link : links) ++in_row[row_of(link)];
+  const std::vector<uint32_t> in_row = links_per_row(row.size(), links);
   std::stable_sort(row.begin(), row.end(), [&](uint16_t a, uint16_t b) { return in_row[a] > in_row[b]; });
-  put_by_rows(links, position);
+  put_by_rows(links, in_row, position);
 }
 
 GroupedLinks::GroupedLinks(const GroupedLinks& others, const std::vector<Link>& links, bool by_rows_,
                            std::vector<uint32_t>& position)
     : row(others.row), by_rows(by_rows_) {
-  by_rows ? put_by_rows(links, position) : put_by_patterns(Entries(row.size() / 4, links), links, position);
+  by_rows ? put_by_rows(links, links_per_row(row.size(), links), position)
+          : put_by_patterns(Entries(row.size() / 4, links), links, position);
 }
 
 void GroupedLinks::put_by_patterns(const Entries& entries, const std::vector<Link>& links, std::vector<uint32_t>& position) {
@@ -180,10 +186,9 @@ void GroupedLinks::put_by_patterns(const Entries& entries, const std::vector<Lin
   position.resize(links.size());
 }
 
-void GroupedLinks::put_by_rows(const std::vector<Link>& links, std::vector<uint32_t>& position) {
+void GroupedLinks::put_by_rows(const std::vector<Link>& links, const std::vector<uint32_t>& in_row,
+                               std::vector<uint32_t>& position) {
   const size_t rows = row.size(), groups = rows / 4;
-  std::vector<uint32_t> in_row(rows);
-  for (const Link link : links) ++in_row[row_of(link)];
   entry.assign(groups + 1, 0);
   count.assign(groups * 5, 0);
   for (size_t g = 0; g < groups; ++g) {
@@ -198,12 +203,12 @@ void GroupedLinks::put_by_rows(const std::vector<Link>& links, std::vector<uint3
   }
   std::vector<RowOfLinks> where(rows);
   for (size_t slot = 0; slot < rows; ++slot) where[row[slot]] = row_of_links(*this, slot);
-  std::fill(in_row.begin(), in_row.end(), 0);
+  std::vector<uint32_t> seen(rows);
   other.resize(links.size());
   position.resize(links.size());
   for (size_t k = 0; k < links.size(); ++k) {
     const uint16_t row_here = row_of(links[k]);
-    position[k] = where[row_here].at(in_row[row_here]++);
+    position[k] = where[row_here].at(seen[row_here]++);
     other[position[k]] = column_of(links[k]);
   }
 }
@@ -275,8 +280,8 @@ void in_place_order(const Shape& shape, const GroupedLinks& outputs, InPlaceOrde
 
 void carry(int block, const InPlaceOrder& before, const InPlaceOrder& after, const std::vector<float*>& arrays) {
   constexpr uint32_t kNew = UINT32_MAX;
-  auto &from = workspace().from;  // for each new position the old one
-  auto &was = workspace().was;
+  auto& from = workspace().from;  // for each new position the old one
+  auto& was = workspace().was;
   from.assign(after.position.size(), kNew);
   size_t old = 0;
   for (size_t k = 0; k < after.places.size(); ++k) {

@@ -27,7 +27,7 @@ struct GroupedLinks {
   GroupedLinks(const GroupedLinks& others, const std::vector<Link>& links, bool by_rows, std::vector<uint32_t>& position);
 
   Groups view(const float* w) const {
-    return {entry.data(), (by_rows ? entry : weight).data(), count.data(), other.data(), row.data(), w, by_rows};
+    return {entry.data(), weight.data(), count.data(), other.data(), row.data(), w, by_rows};
   }
   int groups() const { return int(entry.size()) - 1; }
   int64_t links() const { return entry.empty() ? 0 : (by_rows ? entry : weight).back(); }
@@ -38,7 +38,7 @@ struct GroupedLinks {
  private:
   struct Entries;
   void put_by_patterns(const Entries& entries, const std::vector<Link>& links, std::vector<uint32_t>& position);
-  void put_by_rows(const std::vector<Link>& links, std::vector<uint32_t>& position);
+  void put_by_rows(const std::vector<Link>& links, const std::vector<uint32_t>& in_row, std::vector<uint32_t>& position);
 };
 
 // A place is where a block of `block` links can be: place = input * (n_out / block) + output / block.

@@ -32,7 +32,7 @@ void check(int n_in, int n_out, int block, int batch, int percent = 50) {
   std::vector<int64_t> places;
   for (int64_t k = 0; k < shape.n_places(); ++k)
     if (int(chance() % 100) < percent || k == 0) places.push_back(k);
-  const auto net = std::make_shared<Network>(std::vector<Layer>{Layer(shape, places.data(), int64_t(places.size()), true)});
+  const auto net = std::make_shared<Network>(std::vector<Layer>{Layer(shape, places.data(), int64_t(places.size()), false)});
   std::vector<float> parameters(size_t(net->size()));
   for (float& p : parameters) p = number();
   net->set_parameters(parameters.data());

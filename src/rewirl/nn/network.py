@@ -79,7 +79,7 @@ class Network:
             rng.uniform(-1, 1, layer.count + layer.n_out).astype(np.float32) / np.float32(np.sqrt(layer.n_in))
             for layer in links
         ]
-        self._set_in_place_order("parameters", np.concatenate(values))
+        self._set_in_place_order(np.concatenate(values), self._in_place_order())
 
     # ------------------------------------------------------------- computing
 
@@ -232,13 +232,10 @@ class Network:
         parts = [(self.positions(layer).ravel(), flat[self.bias_positions(layer)]) for layer in range(self.layers)]
         return np.concatenate([part for layer in parts for part in layer])
 
-    def _set_in_place_order(self, name: str, values: Floats) -> None:
+    def _set_in_place_order(self, values: Floats, order: NDArray[np.int64]) -> None:
         flat = np.empty_like(values)
-        flat[self._in_place_order()] = values
-        if name == "parameters":
-            self.set_parameters(flat)
-        else:
-            getattr(self, name)[...] = flat
+        flat[order] = values
+        self.set_parameters(flat)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Everything that the next update depends on, as plain arrays (copies), in the order of places."""
@@ -263,8 +260,10 @@ class Network:
             wiring.append(links)
         for layer, links in enumerate(wiring):
             self.rewire(layer, links)
-        for name, values in flat.items():
-            self._set_in_place_order(name, values)
+        order = self._in_place_order()
+        self._set_in_place_order(flat["parameters"], order)
+        self.first_moments[order] = flat["first_moments"]
+        self.second_moments[order] = flat["second_moments"]
         self._core.steps = int(steps)
 
     def bytes(self) -> dict[str, int]:

@@ -1,0 +1,80 @@
+// The kernels that know nothing of links: loops over a network's flat arrays. Part of kernels.cpp, for one instruction set.
+#pragma once
+#include <cmath>
+#include <cstring>
+
+#include "kernels.h"
+#include "simd.h"
+
+namespace rewirl::REWIRL_NAMESPACE {
+namespace {
+
+void adam(const Adam& a, int64_t begin, int64_t end) {
+  // Copies of the constants, or the compiler must fear that the stores below change them.
+  const float beta1 = a.beta1, beta2 = a.beta2, decay = a.weight_decay, step = a.step_size, c = a.correction, eps = a.eps;
+  float* __restrict w = static_cast<float*>(__builtin_assume_aligned(a.w + begin, 64));
+  float* __restrict m = static_cast<float*>(__builtin_assume_aligned(a.m + begin, 64));
+  float* __restrict v = static_cast<float*>(__builtin_assume_aligned(a.v + begin, 64));
+  const float* __restrict g = static_cast<const float*>(__builtin_assume_aligned(a.g + begin, 64));
+  const int64_t n = end - begin;
+  for (int64_t i = 0; i < n; ++i) {
+    const float gi = g[i] + decay * w[i];
+    m[i] = beta1 * m[i] + (1 - beta1) * gi;
+    v[i] = beta2 * v[i] + (1 - beta2) * gi * gi;
+    w[i] -= step * m[i] / (std::sqrt(v[i]) * c + eps);
+  }
+}
+
+void polyak(float* __restrict target, const float* __restrict online, float tau, int64_t n) {
+  const float rest = 1 - tau;
+  if (online)
+    for (int64_t i = 0; i < n; ++i) target[i] = tau * online[i] + rest * target[i];
+  else
+    for (int64_t i = 0; i < n; ++i) target[i] *= rest;
+}
+
+template <int B>
+REWIRL_INLINE vec scores(const float* w) {
+  if constexpr (B == 1) {
+    return magnitude(*reinterpret_cast<const uvec*>(w));
+  } else {
+    vec out;
+    for (int i = 0; i < W; ++i) {
+      out[i] = std::fabs(w[i * B]);
+      for (int r = 1; r < B; ++r) out[i] += std::fabs(w[i * B + r]);
+    }
+    return out;
+  }
+}
+
+template <int B>
+int64_t small_blocks(const float* w, int64_t blocks, float limit, uint64_t* found, int64_t* n_found) {
+  int64_t zeros = 0, n = 0;
+  for (int64_t i = 0; i < blocks; i += W) {
+    const vec score = scores<B>(w + i * B);  // the room behind an array makes this safe for the last vector
+    uint32_t below = lanes(score < splat(limit));
+    if (i + W > blocks) below &= (1u << (blocks - i)) - 1;
+    for (; below; below &= below - 1) {
+      const int c = __builtin_ctz(below);
+      const float s = score[c];
+      uint32_t bits;
+      std::memcpy(&bits, &s, 4);  // magnitudes compare like their bits
+      found[n] = uint64_t(bits) << 32 | uint64_t(i + c);
+      n += s != 0.0f;
+      zeros += s == 0.0f;
+    }
+  }
+  *n_found = n;
+  return blocks - zeros;
+}
+
+int64_t small(const float* w, int64_t blocks, int block, float limit, uint64_t* found, int64_t* n_found) {
+  switch (block) {
+    case 1: return small_blocks<1>(w, blocks, limit, found, n_found);
+    case 2: return small_blocks<2>(w, blocks, limit, found, n_found);
+    default: return small_blocks<4>(w, blocks, limit, found, n_found);
+  }
+}
+
+}  // namespace
+}  // namespace rewirl::REWIRL_NAMESPACE
