@@ -13,12 +13,20 @@
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
 
-using AllPatterns = std::make_index_sequence<15>;
-// Those that a target's extra links in blocks have; others are kept by rows.
-using ExtraPatterns = std::index_sequence<0, 1, 14>;
-static_assert(kPatterns[0] == 3 && kPatterns[1] == 12 && kPatterns[14] == 15);
+template <Kinds kinds>
+constexpr auto list() {
+  if constexpr (kinds == Kinds::blocks) return std::index_sequence<0, 5, 9, 10, 11, 12, 13, 14>{};
+  if constexpr (kinds == Kinds::two) return std::index_sequence<0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14>{};
+  if constexpr (kinds == Kinds::four) return std::index_sequence<8, 11, 12, 13, 14>{};
+}
 
-constexpr int popcount(int pattern) { return pattern ? pattern % 2 + popcount(pattern / 2) : 0; }
+// Calls f<kinds>() for the kinds that are given.
+#define REWIRL_WITH_KINDS(given, f, ...)                  \
+  switch (given) {                                        \
+    case Kinds::blocks: return f<Kinds::blocks>(__VA_ARGS__); \
+    case Kinds::two: return f<Kinds::two>(__VA_ARGS__);       \
+    default: return f<Kinds::four>(__VA_ARGS__);              \
+  }
 
 // Vectors of batch per panel. 4·P sums, P activations and a weight must fit the registers, and a panel of 256 features
 // the first-level cache.
@@ -38,80 +46,67 @@ REWIRL_INLINE void for_panels(int batch, const F& f) {
 
 // ---------------------------------------------------------------- forward
 
-template <int M, int P>
-REWIRL_INLINE void add_entries(vec (&acc)[4][P], const uint16_t*& other, const float*& w, int n, const float* x,
-                               int64_t stride) {
-  for (const uint16_t* end = other + n; other < end; ++other, w += popcount(M)) {
-    vec xs[P];
-    REWIRL_UNROLL for (int p = 0; p < P; ++p) xs[p] = load(x + *other * stride + p * W);
-    int k = 0;
-    REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
-      if (!(M >> r & 1)) continue;
-      const vec ws = splat(w[k++]);
-      REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] += ws * xs[p];
-    }
-  }
-}
-
-template <int P, size_t... I>
-REWIRL_INLINE void add_group(vec (&acc)[4][P], const Groups& links, int g, const float* x, int64_t stride,
-                             std::index_sequence<I...>) {
-  const uint16_t* other = links.other + links.entry[g];
-  const float* w = links.w + links.weight[g];
-  const uint16_t* count = links.count + 15 * int64_t(g);
-  (add_entries<kPatterns[I], P>(acc, other, w, count[I], x, stride), ...);
-}
-
 template <int P>
 REWIRL_INLINE void add_link(vec (&acc)[P], uint16_t other, vec ws, const float* x, int64_t stride) {
   const float* column = x + other * stride;
   REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[p] += ws * load(column + p * W);
 }
 
-template <int P>
-REWIRL_INLINE void add_rows(vec (&acc)[4][P], const Groups& links, int g, const float* x, int64_t stride) {
-  const uint16_t* other = links.other + links.entry[g];
-  const float* w = links.w + links.entry[g];
-  const uint16_t* count = links.count + 5 * int64_t(g);
-  for (const uint16_t* end = other + 4 * count[0]; other < end; other += 4, w += 4) {
-    const vec four = repeat(load4(w));  // one load for four weights: loads are what this loop waits for
-    add_link<P>(acc[0], other[0], splat_lane<0>(four), x, stride);
-    add_link<P>(acc[1], other[1], splat_lane<1>(four), x, stride);
-    add_link<P>(acc[2], other[2], splat_lane<2>(four), x, stride);
-    add_link<P>(acc[3], other[3], splat_lane<3>(four), x, stride);
+template <int K, int P>
+REWIRL_INLINE void add_entries(vec (&acc)[4][P], const uint16_t*& other, const float*& w, int n, const float* x,
+                               int64_t stride) {
+  constexpr Kind kind = kKind[K];
+  for (const uint16_t* end = other + n * kind.columns(); other < end; other += kind.columns(), w += kind.links()) {
+    if constexpr (kind.columns() == 4) {
+      const vec four = repeat(load4(w));  // one load for four weights: loads are what this loop waits for
+      add_link<P>(acc[0], other[0], splat_lane<0>(four), x, stride);
+      add_link<P>(acc[1], other[1], splat_lane<1>(four), x, stride);
+      add_link<P>(acc[2], other[2], splat_lane<2>(four), x, stride);
+      add_link<P>(acc[3], other[3], splat_lane<3>(four), x, stride);
+      continue;
+    }
+    REWIRL_UNROLL for (int c = 0; c < kind.columns(); ++c) {
+      vec xs[P];
+      REWIRL_UNROLL for (int p = 0; p < P; ++p) xs[p] = load(x + other[c] * stride + p * W);
+      REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
+        if (kind.column[r] != c) continue;
+        const vec ws = splat(w[kind.place(r)]);
+        REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] += ws * xs[p];
+      }
+    }
   }
-  REWIRL_UNROLL for (int r = 0; r < 4; ++r)
-    for (int n = count[1 + r]; n > 0; --n) add_link<P>(acc[r], *other++, splat(*w++), x, stride);
+}
+
+template <int P, size_t... K>
+REWIRL_INLINE void add_group(vec (&acc)[4][P], const Groups& links, int g, const float* x, int64_t stride,
+                             std::index_sequence<K...>) {
+  const uint16_t* other = links.other + links.column[g];
+  const float* w = links.w + links.weight[g];
+  const uint16_t* count = links.count + kKinds * int64_t(g);
+  (add_entries<K, P>(acc, other, w, count[K], x, stride), ...);
 }
 
 // `a` is a copy, or the compiler must fear that the stores below change it.
-template <int P, bool by_rows>
+template <Kinds kinds, int P>
 void forward_panel(const Forward a, int first, int group_begin, int group_end) {
   const float* x = a.x + first * W;
   for (int g = group_begin; g < group_end; ++g) {
     const int rows = std::min(4, a.rows - 4 * g);
-    const auto row = [&](int r) { return by_rows ? int(a.links.row[4 * int64_t(g) + r]) : 4 * g + r; };
+    const uint16_t* row = a.links.row + 4 * int64_t(g);
     vec acc[4][P];
     REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
-      const vec start = splat(a.bias && r < rows ? a.bias[row(r)] : 0.0f);
+      const vec start = splat(a.bias && r < rows ? a.bias[row[r]] : 0.0f);
       REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = start;
     }
-    if constexpr (by_rows)
-      add_rows<P>(acc, a.links, g, x, a.stride);
-    else
-      add_group<P>(acc, a.links, g, x, a.stride, AllPatterns{});
-    if (a.extra.entry) {
-      if (by_rows || a.extra.by_rows)
-        add_rows<P>(acc, a.extra, g, x, a.stride);
-      else
-        add_group<P>(acc, a.extra, g, x, a.stride, ExtraPatterns{});
-    }
+    add_group<P>(acc, a.links, g, x, a.stride, list<kinds>());
+    constexpr Kinds extra = kinds == Kinds::blocks ? Kinds::blocks : Kinds::four;
+    if (a.extra.w) add_group<P>(acc, a.extra, g, x, a.stride, list<extra>());
     if (a.relu)
       REWIRL_UNROLL for (int r = 0; r < 4; ++r)
         REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = relu(acc[r][p]);
     REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
       if (r >= rows) break;
-      const int64_t at = row(r) * a.stride + first * W;
+      const int64_t at = row[r] * a.stride + first * W;
       if (a.gate)
         REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = keep(load(a.gate + at + p * W) > vec{}, acc[r][p]);
       REWIRL_UNROLL for (int p = 0; p < P; ++p) store(a.y + at + p * W, acc[r][p]);
@@ -119,15 +114,18 @@ void forward_panel(const Forward a, int first, int group_begin, int group_end) {
   }
 }
 
-template <int P>
+template <Kinds kinds, int P>
 REWIRL_INLINE void forward_width(const Forward& a, int first, int width, int begin, int end) {
-  if (width == P) return (a.links.by_rows ? forward_panel<P, true> : forward_panel<P, false>)(a, first, begin, end);
-  if constexpr (P > 1) forward_width<P - 1>(a, first, width, begin, end);
+  if (width == P) return forward_panel<kinds, P>(a, first, begin, end);
+  if constexpr (P > 1) forward_width<kinds, P - 1>(a, first, width, begin, end);
 }
 
-void forward(const Forward& a, int begin, int end) {
-  for_panels<kPanel>(a.batch, [&](int first, int width) { forward_width<kPanel>(a, first, width, begin, end); });
+template <Kinds kinds>
+void forward_of(const Forward& a, int begin, int end) {
+  for_panels<kPanel>(a.batch, [&](int first, int width) { forward_width<kinds, kPanel>(a, first, width, begin, end); });
 }
+
+void forward(const Forward& a, int begin, int end) { REWIRL_WITH_KINDS(a.links.kinds, forward_of, a, begin, end) }
 
 // ------------------------------------------------------ weight gradients
 
@@ -140,24 +138,24 @@ REWIRL_INLINE void put(float* dw, vec4 s, bool add) {
   }
 }
 
-// The gradients of E entries of one pattern, at most twelve sums over `vectors` of batch: each load of x serves all rows of
-// the pattern, each load of dy all entries. Where there are few sums each is kept as two, or they would wait for each other.
-template <int M, int E>
-REWIRL_INLINE void entry_gradients(const float* dy, const uint16_t* other, float* dw, const float* x, int64_t stride,
-                                   int vectors, bool add) {
-  constexpr int c = popcount(M), N = E * c, parts = N <= 6 ? 2 : 1;
+// The gradients of E entries of one kind, at most twelve sums over `vectors` of batch: each load of x serves all rows of its
+// column, each load of dy all entries. Where there are few sums each is kept as two, or they would wait for each other.
+template <int K, int E>
+REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* other, float* dw, const float* x,
+                                   int64_t stride, int vectors, bool add) {
+  constexpr Kind kind = kKind[K];
+  constexpr int C = kind.columns(), N = E * kind.links(), parts = N <= 6 ? 2 : 1;
   vec s[parts][12] = {};
-  const float* columns[E];
-  REWIRL_UNROLL for (int e = 0; e < E; ++e) columns[e] = x + other[e] * stride;
+  const float* columns[E * C];
+  REWIRL_UNROLL for (int i = 0; i < E * C; ++i) columns[i] = x + other[i] * stride;
   const auto add_vector = [&](vec* sums, int p) __attribute__((always_inline)) {
     vec d[4];
     REWIRL_UNROLL for (int r = 0; r < 4; ++r)
-      if (M >> r & 1) d[r] = load(dy + r * stride + p * W);
-    REWIRL_UNROLL for (int e = 0; e < E; ++e) {
-      const vec xs = load(columns[e] + p * W);
-      int k = e * c;
+      if (kind.has(r)) d[r] = load(dy[r] + p * W);
+    REWIRL_UNROLL for (int i = 0; i < E * C; ++i) {
+      const vec xs = load(columns[i] + p * W);
       REWIRL_UNROLL for (int r = 0; r < 4; ++r)
-        if (M >> r & 1) sums[k++] += d[r] * xs;
+        if (kind.column[r] == i % C) sums[i / C * kind.links() + kind.place(r)] += d[r] * xs;
     }
   };
   int p = 0;
@@ -175,85 +173,44 @@ REWIRL_INLINE void entry_gradients(const float* dy, const uint16_t* other, float
 }
 
 // As many entries at once as fill twelve sums, then fewer.
-constexpr int most_entries(int rows) { return 12 / rows; }
+constexpr int most_entries(int links) { return 12 / links; }
 constexpr int fewer_entries(int entries) { return entries > 4 ? entries / 3 : 1; }
 
-template <int M, int E>
-REWIRL_INLINE void pattern_gradients(const float* dy, const uint16_t*& other, float*& dw, const uint16_t* end,
-                                     const float* x, int64_t stride, int vectors, bool add) {
-  constexpr int c = popcount(M);
-  for (; other + E <= end; other += E, dw += E * c) entry_gradients<M, E>(dy, other, dw, x, stride, vectors, add);
-  if constexpr (E > 1) pattern_gradients<M, fewer_entries(E)>(dy, other, dw, end, x, stride, vectors, add);
+template <int K, int E>
+REWIRL_INLINE void kind_gradients(const float* const (&dy)[4], const uint16_t*& other, float*& dw, int n, const float* x,
+                                  int64_t stride, int vectors, bool add) {
+  constexpr Kind kind = kKind[K];
+  for (; n >= E; n -= E, other += E * kind.columns(), dw += E * kind.links())
+    entry_gradients<K, E>(dy, other, dw, x, stride, vectors, add);
+  if constexpr (E > 1) kind_gradients<K, fewer_entries(E)>(dy, other, dw, n, x, stride, vectors, add);
 }
 
-template <size_t... I>
-REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, int vectors, std::index_sequence<I...>) {
-  const uint16_t* other = a.links.other + a.links.entry[g];
-  const uint16_t* count = a.links.count + 15 * int64_t(g);
+template <size_t... K>
+REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, int vectors, std::index_sequence<K...>) {
+  const uint16_t* other = a.links.other + a.links.column[g];
+  const uint16_t* count = a.links.count + kKinds * int64_t(g);
   float* dw = a.dw + a.links.weight[g];
-  const float* x = a.x + first * W;
-  const float* dy = a.dy + 4 * int64_t(g) * a.stride + first * W;
-  const int64_t stride = a.stride;
-  // Panels of batch after the first add to the sums.
-  (pattern_gradients<kPatterns[I], most_entries(popcount(kPatterns[I]))>(dy, other, dw, other + count[I], x, stride,
-                                                                         vectors, first > 0),
-   ...);
-}
-
-// The gradients of E entries of each of four rows, which lie in turn: E times four sums.
-template <int E>
-REWIRL_INLINE void entry_gradients_of_rows(const float* const (&dy)[4], const uint16_t* other, float* dw, const float* x,
-                                           int64_t stride, int vectors, bool add) {
-  vec s[E][4] = {};
-  const float* columns[E][4];
-  REWIRL_UNROLL for (int e = 0; e < E; ++e)
-    REWIRL_UNROLL for (int r = 0; r < 4; ++r) columns[e][r] = x + other[4 * e + r] * stride;
-  for (int p = 0; p < vectors; ++p) {
-    vec d[4];
-    REWIRL_UNROLL for (int r = 0; r < 4; ++r) d[r] = load(dy[r] + p * W);
-    REWIRL_UNROLL for (int e = 0; e < E; ++e)
-      REWIRL_UNROLL for (int r = 0; r < 4; ++r) s[e][r] += d[r] * load(columns[e][r] + p * W);
-  }
-  REWIRL_UNROLL for (int e = 0; e < E; ++e) put<4>(dw + 4 * e, sum4(s[e][0], s[e][1], s[e][2], s[e][3]), add);
-}
-
-REWIRL_INLINE void group_gradients_of_rows(const WeightGradients& a, int g, int first, int vectors) {
-  const uint16_t* other = a.links.other + a.links.entry[g];
-  const uint16_t* count = a.links.count + 5 * int64_t(g);
-  float* dw = a.dw + a.links.entry[g];
   const float* x = a.x + first * W;
   const float* dy[4];
   for (int r = 0; r < 4; ++r) dy[r] = a.dy + a.links.row[4 * int64_t(g) + r] * a.stride + first * W;
-  const bool add = first > 0;
-  int n = count[0];
-  for (; n >= 3; n -= 3, other += 12, dw += 12) entry_gradients_of_rows<3>(dy, other, dw, x, a.stride, vectors, add);
-  for (; n > 0; --n, other += 4, dw += 4) entry_gradients_of_rows<1>(dy, other, dw, x, a.stride, vectors, add);
-  REWIRL_UNROLL for (int r = 0; r < 4; ++r)
-    for (n = count[1 + r]; n > 0; --n, ++other, ++dw) {
-      vec s{};
-      const float* column = x + *other * a.stride;
-      for (int p = 0; p < vectors; ++p) s += load(dy[r] + p * W) * load(column + p * W);
-      *dw = add ? *dw + sum(s) : sum(s);
-    }
+  // Panels of batch after the first add to the sums.
+  (kind_gradients<K, most_entries(kKind[K].links())>(dy, other, dw, count[K], x, a.stride, vectors, first > 0), ...);
 }
 
 // Vectors of batch per panel: long, since every panel of every link ends in a sum over lanes (the whole of a usual batch was
 // fastest at all sparsities).
 constexpr int kGradientPanel = 64;
 
-// Copies again, for the compiler.
-void gradients_by_patterns(const WeightGradients a, int first, int vectors, int begin, int end) {
-  for (int g = begin; g < end; ++g) group_gradients(a, g, first, vectors, AllPatterns{});
-}
-
-void gradients_by_rows(const WeightGradients a, int first, int vectors, int begin, int end) {
-  for (int g = begin; g < end; ++g) group_gradients_of_rows(a, g, first, vectors);
+// A copy again, for the compiler.
+template <Kinds kinds>
+void weight_gradients_of(const WeightGradients a, int begin, int end) {
+  for_panels<kGradientPanel>(a.batch, [&](int first, int vectors) {
+    for (int g = begin; g < end; ++g) group_gradients(a, g, first, vectors, list<kinds>());
+  });
 }
 
 void weight_gradients(const WeightGradients& a, int begin, int end) {
-  for_panels<kGradientPanel>(a.batch, [&](int first, int vectors) {
-    (a.links.by_rows ? gradients_by_rows : gradients_by_patterns)(a, first, vectors, begin, end);
-  });
+  REWIRL_WITH_KINDS(a.links.kinds, weight_gradients_of, a, begin, end)
 }
 
 void row_sums(const float* dy, int64_t stride, int batch, float* dbias, int rows) {
@@ -267,75 +224,59 @@ void row_sums(const float* dy, int64_t stride, int batch, float* dbias, int rows
 
 // -------------------------------------------------------- one observation
 
-constexpr int rank(int pattern, int r) { return pattern >> r & 1 ? popcount(pattern & ((1 << r) - 1)) : 0; }
-
-// The four rows are the lanes of one small vector: an entry's weights are spread to their lanes by a fixed shuffle, other
-// lanes fill with whatever is there and are dropped once at the end.
-template <int M>
-REWIRL_INLINE vec4 act_entries(const uint16_t*& other, const float*& w, int n, const float* x) {
-  constexpr int c = popcount(M), U = 4;
-  vec4 acc[U] = {};
-  const uint16_t* const end = other + n;
-  const auto term = [](const float* weights, float value) {
-    const vec4 v = load4(weights);
-    return __builtin_shufflevector(v, v, rank(M, 0), rank(M, 1), rank(M, 2), rank(M, 3)) * value;
-  };
-  for (; other + U <= end; other += U, w += U * c)
-    REWIRL_UNROLL for (int u = 0; u < U; ++u) acc[u] += term(w + u * c, x[other[u]]);
-  for (; other < end; ++other, w += c) acc[0] += term(w, x[*other]);
-  const vec4 total = (acc[0] + acc[1]) + (acc[2] + acc[3]);
-  return vec4{M & 1 ? total[0] : 0, M & 2 ? total[1] : 0, M & 4 ? total[2] : 0, M & 8 ? total[3] : 0};
-}
-
-template <size_t... I>
-REWIRL_INLINE vec4 act_group(const Groups& links, int g, const float* x, std::index_sequence<I...>) {
-  const uint16_t* other = links.other + links.entry[g];
-  const float* w = links.w + links.weight[g];
-  const uint16_t* count = links.count + 15 * int64_t(g);
-  vec4 total{};
-  ((total += count[I] ? act_entries<kPatterns[I]>(other, w, count[I], x) : vec4{}), ...);
-  return total;
-}
-
-REWIRL_INLINE vec4 act_rows(const Groups& links, int g, const float* x) {
-  constexpr int U = 2;
-  const uint16_t* other = links.other + links.entry[g];
-  const float* w = links.w + links.entry[g];
-  const uint16_t* count = links.count + 5 * int64_t(g);
-  const auto term = [x](const uint16_t* o, const float* weights) {
-    return vec4{x[o[0]], x[o[1]], x[o[2]], x[o[3]]} * load4(weights);
-  };
-  vec4 acc[U] = {};
-  int n = count[0];
-  for (; n >= U; n -= U, other += 4 * U, w += 4 * U)
-    REWIRL_UNROLL for (int u = 0; u < U; ++u) acc[u] += term(other + 4 * u, w + 4 * u);
-  for (; n > 0; --n, other += 4, w += 4) acc[0] += term(other, w);
-  vec4 total = acc[0] + acc[1];
-  for (int r = 0; r < 4; ++r)
-    for (n = count[1 + r]; n > 0; --n) total[r] += *w++ * x[*other++];
-  return total;
-}
-
-void act_by_patterns(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
-  for (int g = 0; g < groups; ++g) {
-    const vec4 out = load4(bias + 4 * g) + act_group(links, g, x, AllPatterns{});
-    REWIRL_UNROLL for (int r = 0; r < 4; ++r) y[4 * g + r] = relu && out[r] < 0 ? 0 : out[r];
+// What each row of an entry multiplies its weight with; any number where it has none.
+template <int K>
+REWIRL_INLINE vec4 values(const uint16_t* other, const float* x) {
+  if constexpr (kKind[K].columns() == 1) {
+    return splat4(x[other[0]]);
+  } else if constexpr (kKind[K].columns() == 4) {
+    return vec4{x[other[0]], x[other[1]], x[other[2]], x[other[3]]};
+  } else {
+    constexpr auto lane = [](int r) { return 4 * kKind[K].column[r] + r; };
+    return __builtin_shufflevector(splat4(x[other[0]]), splat4(x[other[1]]), lane(0), lane(1), lane(2), lane(3));
   }
 }
 
-void act_by_rows(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
+// The four rows are the lanes of one small vector; lanes without a link fill with whatever is there and are dropped at the end.
+template <int K>
+REWIRL_INLINE vec4 act_entries(const uint16_t*& other, const float*& w, int n, const float* x) {
+  constexpr Kind kind = kKind[K];
+  constexpr int C = kind.columns(), L = kind.links(), U = 4;
+  vec4 acc[U] = {};
+  const auto term = [x](const uint16_t* o, const float* weights) __attribute__((always_inline)) {
+    const vec4 v = load4(weights);
+    constexpr auto lane = [](int r) { return kKind[K].has(r) ? kKind[K].place(r) : 0; };
+    return __builtin_shufflevector(v, v, lane(0), lane(1), lane(2), lane(3)) * values<K>(o, x);
+  };
+  for (; n >= U; n -= U, other += U * C, w += U * L)
+    REWIRL_UNROLL for (int u = 0; u < U; ++u) acc[u] += term(other + u * C, w + u * L);
+  for (; n > 0; --n, other += C, w += L) acc[0] += term(other, w);
+  const vec4 total = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+  return vec4{kind.has(0) ? total[0] : 0, kind.has(1) ? total[1] : 0, kind.has(2) ? total[2] : 0, kind.has(3) ? total[3] : 0};
+}
+
+template <size_t... K>
+REWIRL_INLINE vec4 act_group(const Groups& links, int g, const float* x, std::index_sequence<K...>) {
+  const uint16_t* other = links.other + links.column[g];
+  const float* w = links.w + links.weight[g];
+  const uint16_t* count = links.count + kKinds * int64_t(g);
+  vec4 total{};
+  ((total += count[K] ? act_entries<K>(other, w, count[K], x) : vec4{}), ...);
+  return total;
+}
+
+template <Kinds kinds>
+void act_of(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
   for (int g = 0; g < groups; ++g) {
-    const vec4 out = act_rows(links, g, x);
     const uint16_t* row = links.row + 4 * int64_t(g);
-    REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
-      const float sum = bias[row[r]] + out[r];
-      y[row[r]] = relu && sum < 0 ? 0 : sum;
-    }
+    vec4 out = act_group(links, g, x, list<kinds>()) + vec4{bias[row[0]], bias[row[1]], bias[row[2]], bias[row[3]]};
+    if (relu) out = relu4(out);
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r) y[row[r]] = out[r];
   }
 }
 
 void act(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
-  (links.by_rows ? act_by_rows : act_by_patterns)(links, bias, x, y, groups, relu);
+  REWIRL_WITH_KINDS(links.kinds, act_of, links, bias, x, y, groups, relu)
 }
 
 constexpr Kernels table{REWIRL_NAME, forward, weight_gradients, row_sums, act, adam, polyak, small};

@@ -9,33 +9,59 @@
 
 namespace rewirl {
 
-// Links in groups of four rows (outputs, or inputs for the way back), in one of two orders.
+// Links in groups of four rows (outputs, or inputs for the way back). Most of them stand in quads: one link of each row, four
+// weights side by side. What they differ in is how many columns (`other`) they load: a dense layer or one of 4×1 blocks has one
+// per quad and runs like a register-tiled matrix product; of an unstructured wiring two columns that complement each other,
+// one with links to some of the rows and one with links to the others, make a quad; any four links make one of four columns.
 //
-// By patterns: a column (`other`) that has links to some of four neighbouring rows is one entry, and entries are sorted by
-// pattern: which of the four rows they touch. So the load of a column's activations serves all its rows in the group, although
-// the wiring is unstructured; a dense layer or one of 4×1 blocks has only pattern 15 and runs like a register-tiled matrix
-// product.
-//
-// By rows: every link is an entry. The four rows are any that have about as many links; as many as all four have are
-// stored in turn (first of row 0, first of row 1, ...), then what is left of each. For layers so sparse or so small that
-// patterns would be runs of a few entries, whose ends no processor foresees.
-struct Groups {
-  const uint32_t* entry;   // group g has the entries entry[g] .. entry[g+1]
-  const uint32_t* weight;  // and, by patterns, the weights weight[g] .. weight[g+1]
-  const uint16_t* count;   // 15 per group: how many entries have the pattern kPatterns[i]; or 5: in turn, left of each row
-  const uint16_t* other;   // the column of each entry
-  const uint16_t* row;     // the rows of group g are row[4g] .. row[4g+3], padded to four; by patterns 4g .. 4g+3
-  const float* w;          // for each entry one weight per row of its pattern, in ascending rows
-  bool by_rows;
+// The rows of a group have about as many links, so that few are left over. Each kind of entry is one run, since a run ends in a
+// branch that the processor does not foresee.
+struct Kind {
+  int8_t column[4];  // which of the entry's columns each row takes; -1: it has no link here
+  constexpr int columns() const {
+    int most = -1;
+    for (int r = 0; r < 4; ++r) most = column[r] > most ? column[r] : most;
+    return most + 1;
+  }
+  constexpr int links() const { return place(4); }
+  constexpr bool has(int r) const { return column[r] >= 0; }
+  // Where row r has its weight among the entry's.
+  constexpr int place(int r) const {
+    int before = 0;
+    for (int i = 0; i < r; ++i) before += has(i);
+    return before;
+  }
+};
+constexpr int kKinds = 15;
+constexpr Kind kKind[kKinds] = {
+    {0, 0, 0, 0},                                                                     // one column
+    {0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1}, {1, 1, 1, 0},                           // two: a row against three
+    {0, 0, 1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0},                                         // two against two
+    {0, 1, 2, 3},                                                                     // four
+    {0, 0, -1, -1}, {-1, -1, 0, 0},                                                   // blocks of two that are left
+    {0, -1, -1, -1}, {-1, 0, -1, -1}, {-1, -1, 0, -1}, {-1, -1, -1, 0},               // single links that are left
 };
 
-// Bit r stands for row r of the group. Neighbours in this order add to different rows where possible, so that their sums do
-// not wait for each other.
-constexpr int kPatterns[15] = {3, 12, 5, 10, 6, 9, 1, 2, 4, 8, 7, 14, 11, 13, 15};
+// Which kinds there can be: kernels look for no others.
+enum class Kinds : uint8_t {
+  blocks,  // links in blocks, or all of them: 0, 5, 9, 10 and singles
+  two,     // quads of all sorts and singles
+  four,    // quads of four columns and singles, for layers so sparse or so small that there are few others
+};
+
+struct Groups {
+  const uint32_t* column;  // group g has the columns other[column[g]] .. other[column[g+1]]
+  const uint32_t* weight;  // and the weights w[weight[g]] .. w[weight[g+1]]
+  const uint16_t* count;   // kKinds per group: how many entries of each kind, in this order
+  const uint16_t* other;
+  const uint16_t* row;     // the rows of group g are row[4g] .. row[4g+3], padded to four
+  const float* w;          // for each entry one weight per row that it has, in the order of the group's rows
+  Kinds kinds;
+};
 
 struct Forward {
   Groups links;
-  Groups extra;       // further links of a target network in the same groups; extra.entry may be null
+  Groups extra;       // further links of a target network in the same groups, in blocks like these or by four; w may be null
   const float* bias;  // may be null
   const float* gate;  // may be null: the result is zeroed where gate is not positive (the way back through a ReLU)
   const float* x;

@@ -104,8 +104,7 @@ void bind_network(nb::module_& m) {
             const Layer& layer = net.layer(index);
             expect_size(places.size(), layer.blocks(), "places");
             expect_size(positions.size(), layer.links(), "positions");
-            static thread_local InPlaceOrder order;  // kept: fresh memory would cost more than the work
-            in_place_order(layer.shape, layer.outputs, order);
+            const InPlaceOrder& order = layer.order();
             std::copy(order.places.begin(), order.places.end(), places.data());
             for (size_t k = 0; k < order.position.size(); ++k) positions.data()[k] = layer.weight_at + order.position[k];
           },

@@ -1,6 +1,7 @@
 #include "network.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <stdexcept>
 
@@ -30,6 +31,16 @@ void Layer::wire(const int64_t* places, int64_t n_places, InPlaceOrder& order) {
   check_places(shape, places, n_places);
   outputs = by_outputs(shape, places, n_places, order);
   inputs = by_inputs(shape, order, !first, position);
+  static std::atomic<uint64_t> wirings{0};
+  wiring = ++wirings;
+}
+
+const InPlaceOrder& Layer::order() const {
+  static thread_local InPlaceOrder kept;
+  static thread_local uint64_t whose = 0;
+  if (whose != wiring) in_place_order(shape, outputs, kept);
+  whose = wiring;
+  return kept;
 }
 
 void Layer::sync(const float* flat) {
@@ -185,8 +196,8 @@ void Network::rewire(int64_t index, const int64_t* places, int64_t n_places) {
   Layer& layer = layers_[index];
   require(n_places == layer.blocks(), "rewiring keeps the number of links: the layer has " + str(layer.links()) + ", not " +
                                           str(n_places * layer.shape.block));
-  static thread_local InPlaceOrder before, after;  // kept: fresh memory would cost more than the work
-  in_place_order(layer.shape, layer.outputs, before);
+  static thread_local InPlaceOrder after;  // kept: fresh memory would cost more than the work
+  const InPlaceOrder& before = layer.order();
   layer.wire(places, n_places, after);  // checks all of them before it changes anything
   const int64_t at = layer.weight_at;
   std::vector<float*> arrays{w_.get() + at, m_.get() + at, v_.get() + at};

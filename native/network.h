@@ -22,6 +22,8 @@ struct Layer {
   Layer(const Shape& shape, const int64_t* places, int64_t n_places, bool first);
 
   void wire(const int64_t* places, int64_t n_places, InPlaceOrder& order);
+  // Kept until another layer is asked: who adapts a layer asks twice.
+  const InPlaceOrder& order() const;
   // Copies the weights to where the way back finds them; due whenever weights changed.
   void sync(const float* weights);
   int64_t links() const { return outputs.links(); }
@@ -34,6 +36,7 @@ struct Layer {
   std::vector<uint32_t> position;       // of each link by inputs: where it stands by outputs
   std::shared_ptr<float> back_weights;  // the weights by inputs
   int64_t weight_at = 0, bias_at = 0;   // where this layer begins in the flat arrays
+  uint64_t wiring = 0;                  // no two wirings of any layers have the same number
 };
 
 struct AdamOptions {

@@ -35,6 +35,7 @@ typedef float vec __attribute__((vector_size(4 * W), may_alias));
 typedef float vec4 __attribute__((vector_size(16), may_alias));
 typedef float vec4u __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float uvec __attribute__((vector_size(4 * W), aligned(4), may_alias));
+typedef int32_t ivec4 __attribute__((vector_size(16), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * W), may_alias));
 
 inline vec splat(float s) { return s - vec{}; }
@@ -88,6 +89,7 @@ inline uint32_t lanes(ivec mask) {
 
 // NaN stays NaN (it is not < 0), so a broken network is seen and not hidden.
 inline vec relu(vec v) { return keep(~(v < vec{}), v); }
+inline vec4 relu4(vec4 v) { return reinterpret_cast<vec4>(~(v < vec4{}) & reinterpret_cast<ivec4>(v)); }
 
 // The sums over the lanes of four vectors, as one vector of four: a small transpose instead of four reductions.
 #if REWIRL_WIDTH == 4

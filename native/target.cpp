@@ -130,13 +130,13 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
   }
   if (excess < int64_t(equal.size())) {
     std::vector<int64_t> place(size_t(k + extra));
-    const auto put_places = [&](const GroupedLinks& links, int64_t from) {
-      InPlaceOrder order;
-      in_place_order(layer.shape, links, order);
+    const auto put_places = [&](const InPlaceOrder& order, int64_t from) {
       for (size_t i = 0; i < order.places.size(); ++i) place[from + order.position[i * block] / block] = order.places[i];
     };
-    put_places(layer.outputs, 0);
-    put_places(mine.extra, k);
+    put_places(layer.order(), 0);
+    InPlaceOrder order;
+    in_place_order(layer.shape, mine.extra, order);
+    put_places(order, k);
     std::sort(equal.begin(), equal.end(), [&](int64_t a, int64_t b) { return place[a] < place[b]; });
   }
   for (int64_t i = 0; i < excess; ++i) drop(equal[i]);
@@ -179,9 +179,10 @@ std::vector<Target::Loose> Target::loosen(int64_t index, const InPlaceOrder& bef
     if (now == after.places.size() || after.places[now] != before.places[k])
       add(before.places[k], [&](int i) { return mine.weights.get()[before.position[k * b + i]]; });
   }
+  const auto dropped = std::ptrdiff_t(out.size());
   const auto [places, values] = extra(index);
   for (size_t k = 0; k < places.size(); ++k) add(places[k], [&, v = &values](int i) { return (*v)[k * b + i]; });
-  std::sort(out.begin(), out.end(), [](const Loose& x, const Loose& y) { return x.place < y.place; });
+  std::inplace_merge(out.begin(), out.begin() + dropped, out.end(), [](const Loose& x, const Loose& y) { return x.place < y.place; });
   return out;
 }
 
@@ -191,10 +192,11 @@ void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector
   const int b = layer.shape.block;
   std::vector<int64_t> places;
   std::vector<float> values;
+  size_t now = 0;
   for (const Loose& one : loose) {
-    const auto at = std::lower_bound(after.places.begin(), after.places.end(), one.place);
-    if (at != after.places.end() && *at == one.place) {
-      for (int i = 0; i < b; ++i) mine.weights.get()[after.position[(at - after.places.begin()) * b + i]] = one.values[i];
+    while (now < after.places.size() && after.places[now] < one.place) ++now;
+    if (now < after.places.size() && after.places[now] == one.place) {
+      for (int i = 0; i < b; ++i) mine.weights.get()[after.position[now * b + i]] = one.values[i];
     } else {
       places.push_back(one.place);
       values.insert(values.end(), one.values, one.values + b);
@@ -224,9 +226,7 @@ void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const fl
   std::lock_guard<std::mutex> lock(online_->mutex_);
   const Layer& online = online_->layer(index);
   if (n > 0) check_places(online.shape, places, n);
-  InPlaceOrder order;
-  in_place_order(online.shape, online.outputs, order);
-  const std::vector<int64_t>& taken = order.places;
+  const std::vector<int64_t>& taken = online.order().places;
   for (int64_t k = 0; k < n; ++k)
     if (std::binary_search(taken.begin(), taken.end(), places[k]))
       throw std::invalid_argument("extra link " + std::to_string(k) + " of a target is also a link of its network");

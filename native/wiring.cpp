@@ -7,15 +7,27 @@
 
 namespace rewirl {
 
+// A link of a group of rows.
+struct GroupedLinks::Member {
+  uint32_t link;
+  uint16_t column, slot;
+};
+
 namespace {
 
 std::string str(int64_t n) { return std::to_string(n); }
 
+// The links of a group that share a column.
+struct Part {
+  uint32_t rows, index;  // one bit for each row that the column reaches; how many such parts came before
+};
+
 // Memory for the steps in between, kept from call to call: to ask the system for it anew takes longer than the work itself.
 struct Workspace {
   std::vector<Link> by_outputs, by_inputs;
-  std::vector<uint32_t> first, canonical, where, from;
-  std::vector<uint8_t> pattern;
+  std::vector<GroupedLinks::Member> members;
+  std::vector<Part> parts;
+  std::vector<uint32_t> canonical, where, from;
   std::vector<float> was;
 };
 
@@ -24,59 +36,25 @@ Workspace& workspace() {
   return mine;
 }
 
-struct IndexOfPattern {
-  uint8_t index[16] = {};
-  constexpr IndexOfPattern() {
-    for (uint8_t i = 0; i < 15; ++i) index[kPatterns[i]] = i;
-  }
-  constexpr size_t operator[](size_t pattern) const { return index[pattern]; }
-};
-constexpr IndexOfPattern kIndexOfPattern;
-
-int rows_in(int pattern) {
-  constexpr int8_t counts[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
-  return counts[pattern];
-}
-
-// Where the links of one row stand when links are kept by rows: the first `shared` of them four apart, the others in a run.
-struct RowOfLinks {
-  uint32_t first, shared, rest;
-  uint32_t at(uint32_t i) const { return i < shared ? first + 4 * i : rest + (i - shared); }
-};
-
-RowOfLinks row_of_links(const GroupedLinks& links, size_t slot) {
-  const size_t g = slot / 4, r = slot % 4;
-  const uint16_t* count = links.count.data() + 5 * g;
-  RowOfLinks out{uint32_t(links.entry[g] + r), count[0], links.entry[g] + 4u * count[0]};
-  for (size_t i = 0; i < r; ++i) out.rest += count[1 + i];
-  return out;
-}
-
 // Calls f(row, column, position) for every link; for any one column, rows ascend.
 template <class F>
 void for_each_link(const GroupedLinks& links, const F& f) {
-  if (links.by_rows) {
-    std::vector<uint16_t> slot_of(links.row.size());
-    for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[links.row[slot]] = uint16_t(slot);
-    for (size_t row = 0; row < slot_of.size(); ++row) {
-      const size_t slot = slot_of[row];
-      const RowOfLinks mine = row_of_links(links, slot);
-      const uint32_t n = mine.shared + links.count[5 * (slot / 4) + 1 + slot % 4];
-      for (uint32_t i = 0; i < n; ++i) f(int(row), int(links.other[mine.at(i)]), mine.at(i));
-    }
-    return;
-  }
-  int offset[15][4];  // of each pattern's rows: a loop of fixed length within a run is quicker than tests of bits
-  for (int i = 0; i < 15; ++i)
-    for (int r = 0, n = 0; r < 4; ++r)
-      if (kPatterns[i] >> r & 1) offset[i][n++] = r;
-  for (int g = 0; g < links.groups(); ++g) {
-    const uint16_t* other = links.other.data() + links.entry[g];
+  std::vector<uint16_t> slot_of(links.row.size());
+  for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[links.row[slot]] = uint16_t(slot);
+  for (size_t row = 0; row < slot_of.size(); ++row) {
+    const int g = slot_of[row] / 4, r = slot_of[row] % 4;
+    const uint16_t* other = links.other.data() + links.column[g];
     uint32_t position = links.weight[g];
-    for (int i = 0; i < 15; ++i) {
-      const int per_entry = rows_in(kPatterns[i]);
-      for (int n = links.count[15 * size_t(g) + i]; n > 0; --n, ++other)
-        for (int r = 0; r < per_entry; ++r) f(4 * g + offset[i][r], int(*other), position++);
+    for (int i = 0; i < kKinds; ++i) {
+      const Kind& kind = kKind[i];
+      const int n = links.count[size_t(g) * kKinds + i], columns = kind.columns(), per_entry = kind.links();
+      if (kind.has(r)) {
+        const uint16_t* column = other + kind.column[r];
+        uint32_t at = position + uint32_t(kind.place(r));
+        for (int j = 0; j < n; ++j, column += columns, at += per_entry) f(int(row), int(*column), at);
+      }
+      other += n * columns;
+      position += uint32_t(n * per_entry);
     }
   }
 }
@@ -101,115 +79,177 @@ const std::vector<Link>& links_at(const Shape& shape, const int64_t* places, int
 
 }  // namespace
 
-// Runs of links that share a column and a group of four neighbouring rows. No branch depends on the wiring, which nothing
-// could foresee: that makes this several times as fast.
-struct GroupedLinks::Entries {
-  std::vector<uint32_t>& first = workspace().first;     // of each entry its first link, then the number of links
-  std::vector<uint8_t>& pattern = workspace().pattern;  // of each entry, from number 1 on
-  std::vector<uint16_t> count;                          // 15 per group of rows
-  int64_t runs = 0;                                     // of patterns that are there, over all groups
-  size_t size = 0;
-
-  Entries(size_t groups, const std::vector<Link>& links) : count(groups * 15) {
-    first.resize(links.size() + 1);
-    first[0] = 0;
-    pattern.resize(links.size() + 1);
-    uint32_t before = UINT32_MAX, bits = 0;
-    for (size_t k = 0; k < links.size(); ++k) {
-      const uint32_t key = links[k] & ~(3u << 16);  // column and group of rows
-      const bool fresh = key != before;
-      bits = (bits & (uint32_t(fresh) - 1)) | 1u << row_of(links[k]) % 4;
-      size += fresh;
-      first[size] = uint32_t(k + 1);  // in the end one past the entry's last link: the next one's first
-      pattern[size] = uint8_t(bits);
-      before = key;
-    }
-    for (size_t e = 0; e < size; ++e) ++count[run_of(e, links)];
-    runs = std::count_if(count.begin(), count.end(), [](uint16_t c) { return c > 0; });
+GroupedLinks::GroupedLinks(int rows, int columns, const std::vector<Link>& links, bool may_sort, int block,
+                           std::vector<uint32_t>& position)
+    : row(size_t(rows + 3) / 4 * 4) {
+  std::iota(row.begin(), row.end(), uint16_t(0));
+  if (may_sort && block == 1) {
+    const std::vector<uint32_t> in_row = links_per_row(row.size(), links);
+    std::stable_sort(row.begin(), row.end(), [&](uint16_t a, uint16_t b) { return in_row[a] > in_row[b]; });
   }
-  size_t run_of(size_t e, const std::vector<Link>& links) const {
-    return size_t(row_of(links[first[e]])) / 4 * 15 + kIndexOfPattern[pattern[e + 1]];
+  // A quad of two columns saves two loads, and each kind of them ends in a branch that the processor does not foresee: there
+  // must be several in a group. A kind that splits rows two and two has about so many:
+  const double density = double(links.size()) / rows / columns, empty = 1 - density;
+  const double split = columns * density * density * empty * empty;
+  kinds = block > 1 || empty == 0 ? Kinds::blocks : split >= 4 || density > 0.5 ? Kinds::two : Kinds::four;
+  put(links, block, position);
+}
+
+GroupedLinks::GroupedLinks(const GroupedLinks& others, const std::vector<Link>& links, int block,
+                           std::vector<uint32_t>& position)
+    : row(others.row), kinds(block > 1 ? Kinds::blocks : Kinds::four) {
+  put(links, block, position);
+}
+
+namespace {
+
+constexpr int kFour = 8, kPairs = 9, kSingles = 11;  // kinds
+constexpr uint32_t kUnit = 3;  // quads of two columns come in threes, as many as weight gradients take at once
+
+// In which quad the links of a part can stand, and as which column of it.
+struct Use {
+  int8_t kind = 0, column = 0;
+};
+struct Uses {
+  // Whole parts: with the part that complements it, or alone if it is all.
+  Use whole[16];
+  // Parts of three rows, where a layer is denser than half and has too few of one row to complement them: of a set of four, one
+  // for each missing row, two are taken apart and make three quads with the others.
+  Use split[16][4];
+
+  constexpr Uses() : whole(), split() {
+    for (int8_t i = 0; i < kFour; ++i)
+      for (int8_t c = 0; c < kKind[i].columns(); ++c) {
+        int rows = 0;
+        for (int r = 0; r < 4; ++r) rows |= (kKind[i].column[r] == c) << r;
+        whole[rows].kind = i;
+        whole[rows].column = c;
+      }
+    for (int r = 0; r < 4; ++r) {
+      split[14][r] = {1, 1};  // rows 1, 2, 3, with row 0 of
+      split[13][r] = r == 0 ? Use{1, 0} : Use{5, 1};  // whose rows 2, 3 go with rows 0, 1 of
+      split[7][r] = r == 2 ? Use{3, 0} : Use{5, 0};   // whose row 2 goes with
+      split[11][r] = {3, 1};                          // rows 0, 1, 3
+    }
   }
 };
+constexpr Uses kUses;
+constexpr int kThreeRows[] = {7, 11, 13, 14};
 
-GroupedLinks::GroupedLinks(int rows, const std::vector<Link>& links, bool may_be_by_rows, std::vector<uint32_t>& position)
-    : row(size_t(rows + 3) / 4 * 4) {
+}  // namespace
+
+// No branch in the loops over links depends on the wiring, which nothing could foresee: that makes this several times as fast.
+void GroupedLinks::put(const std::vector<Link>& links, int block, std::vector<uint32_t>& position) {
   const size_t groups = row.size() / 4;
-  const Entries entries(groups, links);
-  std::iota(row.begin(), row.end(), uint16_t(0));
-  // An entry of several links saves loads; a run ends in a branch that the processor does not foresee, which by rows happens
-  // about twice in a group. Measured on Zen 3: such a branch costs as much as seven loads.
-  const int64_t saved = int64_t(links.size() - entries.size);
-  by_rows = may_be_by_rows && saved < 7 * (entries.runs - 2 * int64_t(groups));
-  if (!by_rows) {
-    put_by_patterns(entries, links, position);
-    return;
+  std::vector<uint16_t> slot_of(row.size());
+  for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[row[slot]] = uint16_t(slot);
+
+  // The links of each group, columns ascending.
+  std::vector<Member>& members = workspace().members;
+  members.resize(links.size());
+  std::vector<uint32_t> end(groups + 1, 0);
+  for (const Link link : links) ++end[slot_of[row_of(link)] / 4 + 1];
+  for (size_t g = 0; g < groups; ++g) end[g + 1] += end[g];
+  for (size_t k = 0; k < links.size(); ++k) {
+    const uint16_t slot = slot_of[row_of(links[k])];
+    members[end[slot / 4]++] = {uint32_t(k), column_of(links[k]), slot};
   }
-  // Rows with as many links follow each other, so that the ends of their loops can be foreseen.
-  const std::vector<uint32_t> in_row = links_per_row(row.size(), links);
-  std::stable_sort(row.begin(), row.end(), [&](uint16_t a, uint16_t b) { return in_row[a] > in_row[b]; });
-  put_by_rows(links, in_row, position);
-}
 
-GroupedLinks::GroupedLinks(const GroupedLinks& others, const std::vector<Link>& links, bool by_rows_,
-                           std::vector<uint32_t>& position)
-    : row(others.row), by_rows(by_rows_) {
-  by_rows ? put_by_rows(links, links_per_row(row.size(), links), position)
-          : put_by_patterns(Entries(row.size() / 4, links), links, position);
-}
-
-void GroupedLinks::put_by_patterns(const Entries& entries, const std::vector<Link>& links, std::vector<uint32_t>& position) {
-  const size_t groups = row.size() / 4;
-  entry.assign(groups + 1, 0);
+  column.assign(groups + 1, 0);
   weight.assign(groups + 1, 0);
-  count = entries.count;
-  std::vector<uint32_t> next_entry(groups * 15), next_weight(groups * 15);
-  for (size_t g = 0; g < groups; ++g) {
-    entry[g + 1] = entry[g];
-    weight[g + 1] = weight[g];
-    for (size_t i = 0; i < 15; ++i) {
-      next_entry[g * 15 + i] = entry[g + 1];
-      next_weight[g * 15 + i] = weight[g + 1];
-      entry[g + 1] += count[g * 15 + i];
-      weight[g + 1] += count[g * 15 + i] * uint32_t(rows_in(kPatterns[i]));
-    }
-  }
-  other.resize(entries.size);
-  position.resize(links.size() + 3);
-  for (size_t e = 0; e < other.size(); ++e) {
-    const uint32_t k = entries.first[e];
-    const size_t run = entries.run_of(e, links);
-    other[next_entry[run]++] = column_of(links[k]);
-    for (uint32_t i = 0; i < 4; ++i) position[k + i] = next_weight[run] + i;  // the next entry overwrites those too many
-    next_weight[run] += uint32_t(rows_in(entries.pattern[e + 1]));
-  }
-  position.resize(links.size());
-}
-
-void GroupedLinks::put_by_rows(const std::vector<Link>& links, const std::vector<uint32_t>& in_row,
-                               std::vector<uint32_t>& position) {
-  const size_t rows = row.size(), groups = rows / 4;
-  entry.assign(groups + 1, 0);
-  count.assign(groups * 5, 0);
-  for (size_t g = 0; g < groups; ++g) {
-    uint32_t shared = UINT32_MAX;
-    entry[g + 1] = entry[g];
-    for (size_t r = 0; r < 4; ++r) {
-      shared = std::min(shared, in_row[row[4 * g + r]]);
-      entry[g + 1] += in_row[row[4 * g + r]];
-    }
-    count[5 * g] = uint16_t(shared);
-    for (size_t r = 0; r < 4; ++r) count[5 * g + 1 + r] = uint16_t(in_row[row[4 * g + r]] - shared);
-  }
-  std::vector<RowOfLinks> where(rows);
-  for (size_t slot = 0; slot < rows; ++slot) where[row[slot]] = row_of_links(*this, slot);
-  std::vector<uint32_t> seen(rows);
+  count.assign(groups * kKinds, 0);
   other.resize(links.size());
   position.resize(links.size());
-  for (size_t k = 0; k < links.size(); ++k) {
-    const uint16_t row_here = row_of(links[k]);
-    position[k] = where[row_here].at(seen[row_here]++);
-    other[position[k]] = column_of(links[k]);
+  for (size_t g = 0; g < groups; ++g)
+    put_group(g, members.data() + (g == 0 ? 0 : end[g - 1]), members.data() + end[g], block, position);
+  other.resize(column[groups]);
+  other.shrink_to_fit();
+}
+
+void GroupedLinks::put_group(size_t g, const Member* begin, const Member* end, int block, std::vector<uint32_t>& position) {
+  std::vector<Part>& parts = workspace().parts;
+  parts.resize(size_t(end - begin) + 1);
+  uint32_t n_parts = 0, before = UINT32_MAX, rows = 0;
+  for (const Member* m = begin; m < end; ++m) {
+    const bool fresh = m->column != before;
+    rows = (rows & (uint32_t(fresh) - 1)) | 1u << m->slot % 4;
+    n_parts += fresh;
+    parts[n_parts].rows = rows;
+    before = m->column;
+  }
+  uint32_t there[16] = {}, left[4] = {};
+  for (uint32_t i = 1; i <= n_parts; ++i) parts[i].index = there[parts[i].rows]++;
+  for (int part = 1; part < 16; ++part)
+    for (int r = 0; r < 4; ++r) left[r] += (part >> r & 1) * there[part];
+
+  // How many entries there are of each kind, and where they begin.
+  uint32_t whole[16] = {}, split[16] = {};  // parts that are kept whole, and those taken apart after them
+  uint16_t* n = count.data() + g * kKinds;
+  if (kinds != Kinds::four) {
+    whole[15] = n[0] = uint16_t(there[15]);
+    for (int part = 1; part < 15; ++part) {
+      whole[part] = std::min(there[part], there[15 - part]) / kUnit * kUnit;
+      n[kUses.whole[part].kind] = uint16_t(whole[part]);
+    }
+    uint32_t sets = UINT32_MAX;
+    for (const int three : kThreeRows) sets = std::min(sets, (there[three] - whole[three]) / kUnit * kUnit);
+    for (const int three : kThreeRows) split[three] = sets;
+    for (const int kind : {1, 3, 5}) n[kind] = uint16_t(n[kind] + sets);
+  }
+  for (int kind = 0; kind < kFour; ++kind)
+    for (uint32_t& rest : left) rest -= n[kind];
+  if (block == 1) {
+    n[kFour] = uint16_t(*std::min_element(left, left + 4));
+    for (int r = 0; r < 4; ++r) n[kSingles + r] = uint16_t(left[r] - n[kFour]);
+  } else {
+    n[kPairs] = uint16_t(there[3] - whole[3]);
+    n[kPairs + 1] = uint16_t(there[12] - whole[12]);
+  }
+  uint32_t other_at[kKinds], weight_at[kKinds];
+  column[g + 1] = column[g];
+  weight[g + 1] = weight[g];
+  for (int kind = 0; kind < kKinds; ++kind) {
+    other_at[kind] = column[g + 1];
+    weight_at[kind] = weight[g + 1];
+    column[g + 1] += uint32_t(n[kind] * kKind[kind].columns());
+    weight[g + 1] += uint32_t(n[kind] * kKind[kind].links());
+  }
+
+  // Where each link of part number 0 would stand; those of the next ones follow at fixed distances.
+  struct At {
+    uint32_t other, weight, columns, links;
+  } at[3][16][4];
+  const auto stand = [&](int kind, int which, uint32_t place, uint32_t first) {
+    const uint32_t columns = uint32_t(kKind[kind].columns()), per_entry = uint32_t(kKind[kind].links());
+    return At{other_at[kind] + uint32_t(which) + first * columns, weight_at[kind] + place + first * per_entry, columns, per_entry};
+  };
+  for (int part = 1; part < 16; ++part)
+    for (uint32_t r = 0; r < 4; ++r) at[0][part][r] = stand(kUses.whole[part].kind, kUses.whole[part].column, r, 0);
+  for (const int part : kThreeRows)
+    for (uint32_t r = 0; r < 4; ++r) {
+      const auto [kind, which] = kUses.split[part][r];
+      at[1][part][r] = stand(kind, which, r, n[kind] - split[part] - whole[part]);
+    }
+  for (const int part : {3, 12})  // blocks of two
+    for (uint32_t r = 0; r < 4; ++r) at[2][part][r] = stand(kPairs + (part == 12), 0, r % 2, 0u - whole[part]);
+
+  uint32_t loose[4] = {};
+  uint32_t number = 0;
+  before = UINT32_MAX;
+  for (const Member* m = begin; m < end; ++m) {
+    number += m->column != before;
+    before = m->column;
+    const Part part = parts[number];
+    const uint32_t r = m->slot % 4;
+    const uint32_t stage = (part.index >= whole[part.rows]) + (part.index >= whole[part.rows] + split[part.rows]);
+    // A link that is in no such quad is the next one of its row: in a quad of four columns, or single.
+    const bool by_itself = stage == 2 && block == 1;
+    const At here = at[by_itself ? 0 : stage][part.rows][r];
+    const uint32_t j = loose[r], four = n[kFour];
+    loose[r] += by_itself;
+    const uint32_t kind = j < four ? uint32_t(kFour) : kSingles + r, place = j < four ? 4 * j + r : j - four;
+    other[by_itself ? other_at[kind] + place : here.other + part.index * here.columns] = m->column;
+    position[m->link] = by_itself ? weight_at[kind] + place : here.weight + part.index * here.links;
   }
 }
 
@@ -234,16 +274,15 @@ void check_places(const Shape& shape, const int64_t* places, int64_t n) {
 
 GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n, InPlaceOrder& order) {
   order.places.assign(places, places + n);
-  // By rows the links of a block would not be neighbours, as pruning wants them.
-  return GroupedLinks(shape.n_out, links_at(shape, places, n), shape.block == 1, order.position);
+  return GroupedLinks(shape.n_out, shape.n_in, links_at(shape, places, n), true, shape.block, order.position);
 }
 
 GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, const int64_t* places, int64_t n, InPlaceOrder& order) {
   order.places.assign(places, places + n);
-  return GroupedLinks(outputs, links_at(shape, places, n), shape.block == 1, order.position);
+  return GroupedLinks(outputs, links_at(shape, places, n), shape.block, order.position);
 }
 
-GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, bool may_be_by_rows, std::vector<uint32_t>& position) {
+GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, bool may_sort, std::vector<uint32_t>& position) {
   // Places ascend by input; a stable counting sort by output gives rows (inputs) ascending within each column (output).
   const size_t n = order.position.size();
   Workspace& mine = workspace();
@@ -258,7 +297,7 @@ GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, bool may_b
     mine.by_inputs[at] = link_at(column_of(links[k]), row_of(links[k]));
     mine.canonical[at] = order.position[k];
   }
-  GroupedLinks out(shape.n_in, mine.by_inputs, may_be_by_rows, mine.where);
+  GroupedLinks out(shape.n_in, shape.n_out, mine.by_inputs, may_sort, 1, mine.where);
   position.resize(n);
   for (size_t k = 0; k < n; ++k) position[mine.where[k]] = mine.canonical[k];
   return out;
@@ -279,19 +318,21 @@ void in_place_order(const Shape& shape, const GroupedLinks& outputs, InPlaceOrde
 }
 
 void carry(int block, const InPlaceOrder& before, const InPlaceOrder& after, const std::vector<float*>& arrays) {
-  constexpr uint32_t kNew = UINT32_MAX;
-  auto& from = workspace().from;  // for each new position the old one
+  auto& from = workspace().from;  // for each new position the old one; for new links that of a zero behind the old values
   auto& was = workspace().was;
-  from.assign(after.position.size(), kNew);
+  const size_t n = after.position.size();
+  from.assign(n, uint32_t(n));
   size_t old = 0;
   for (size_t k = 0; k < after.places.size(); ++k) {
     while (old < before.places.size() && before.places[old] < after.places[k]) ++old;
     if (old < before.places.size() && before.places[old] == after.places[k])
       for (int b = 0; b < block; ++b) from[after.position[k * block + b]] = before.position[old * block + b];
   }
+  was.resize(n + 1);
+  was[n] = 0;
   for (float* values : arrays) {
-    was.assign(values, values + before.position.size());
-    for (size_t k = 0; k < from.size(); ++k) values[k] = from[k] == kNew ? 0.0f : was[from[k]];
+    std::copy_n(values, n, was.data());
+    for (size_t k = 0; k < n; ++k) values[k] = was[from[k]];
   }
 }
 

@@ -1,5 +1,6 @@
 // Which links a layer has, in the orders that the kernels want.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -15,30 +16,30 @@ inline uint16_t column_of(Link link) { return uint16_t(link); }
 
 // What Groups points to, and how it is made.
 struct GroupedLinks {
-  std::vector<uint32_t> entry, weight;  // weight is empty by rows, where it would be the same as entry
+  std::vector<uint32_t> column, weight;
   std::vector<uint16_t> count, other, row;  // row: padded to whole groups
-  bool by_rows = false;
+  Kinds kinds = Kinds::four;
 
   GroupedLinks() = default;
-  // Links by columns and then rows ascending; position[k] becomes where link k stands among the weights. By patterns or, where
-  // allowed, by rows: whichever should be faster.
-  GroupedLinks(int rows, const std::vector<Link>& links, bool may_be_by_rows, std::vector<uint32_t>& position);
+  // Links by columns and then rows ascending; position[k] becomes where link k stands among the weights. Rows may be grouped
+  // by how many links they have, or stay in their order; links of `block` neighbouring rows stay neighbours.
+  GroupedLinks(int rows, int columns, const std::vector<Link>& links, bool may_sort, int block,
+               std::vector<uint32_t>& position);
   // The same for further links beside those of `others`, in its groups.
-  GroupedLinks(const GroupedLinks& others, const std::vector<Link>& links, bool by_rows, std::vector<uint32_t>& position);
+  GroupedLinks(const GroupedLinks& others, const std::vector<Link>& links, int block, std::vector<uint32_t>& position);
 
-  Groups view(const float* w) const {
-    return {entry.data(), weight.data(), count.data(), other.data(), row.data(), w, by_rows};
-  }
-  int groups() const { return int(entry.size()) - 1; }
-  int64_t links() const { return entry.empty() ? 0 : (by_rows ? entry : weight).back(); }
+  Groups view(const float* w) const { return {column.data(), weight.data(), count.data(), other.data(), row.data(), w, kinds}; }
+  int groups() const { return int(column.size()) - 1; }
+  int64_t links() const { return weight.empty() ? 0 : weight.back(); }
   int64_t bytes() const {
-    return int64_t(entry.size() + weight.size()) * 4 + int64_t(count.size() + other.size() + row.size()) * 2;
+    return int64_t(column.size() + weight.size()) * 4 + int64_t(count.size() + other.size() + row.size()) * 2;
   }
+
+  struct Member;
 
  private:
-  struct Entries;
-  void put_by_patterns(const Entries& entries, const std::vector<Link>& links, std::vector<uint32_t>& position);
-  void put_by_rows(const std::vector<Link>& links, const std::vector<uint32_t>& in_row, std::vector<uint32_t>& position);
+  void put(const std::vector<Link>& links, int block, std::vector<uint32_t>& position);
+  void put_group(size_t g, const Member* begin, const Member* end, int block, std::vector<uint32_t>& position);
 };
 
 // A place is where a block of `block` links can be: place = input * (n_out / block) + output / block.
@@ -63,7 +64,7 @@ GroupedLinks by_outputs(const Shape& shape, const int64_t* places, int64_t n, In
 // A target's extra links, in the groups of its network's layer.
 GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, const int64_t* places, int64_t n, InPlaceOrder& order);
 // The same links grouped by inputs, and for each of them its position by outputs.
-GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, bool may_be_by_rows, std::vector<uint32_t>& position);
+GroupedLinks by_inputs(const Shape& shape, const InPlaceOrder& order, bool may_sort, std::vector<uint32_t>& position);
 // What by_outputs or beside said of the order, found again.
 void in_place_order(const Shape& shape, const GroupedLinks& links, InPlaceOrder& order);
 // In each array, the values of links that stay move from their old to their new positions; those of new links become 0.

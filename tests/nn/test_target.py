@@ -125,8 +125,8 @@ def test_hundreds_of_updates_with_rewirings_in_between(block, tau):
 
 
 @pytest.mark.parametrize("density", [0.5, 0.1])
-def test_links_of_its_own_beside_either_order_of_links(density):
-    """A wide layer with all patterns of rows in it, and one so sparse that its links are kept row by row."""
+def test_links_of_its_own_beside_all_kinds_of_quads(density):
+    """A wide layer whose quads share columns, and one so sparse that each link has its own."""
     rng = np.random.default_rng(0)
     net = Network([some_links(250, 141, 1, round(density * 250 * 141), rng), Links.dense(141, 3)], rng)
     target = Target(net)
