@@ -195,4 +195,5 @@ NB_MODULE(_core, m) {
   m.def("set_threads", &set_threads, "n"_a);
   m.def("kernel_seconds", &kernel_seconds);
   m.attr("compiler") = REWIRL_COMPILER;
+  m.attr("sources") = REWIRL_SOURCES;
 }

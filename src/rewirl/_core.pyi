@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 compiler: str
+sources: str
 
 class Batch:
     def __init__(self, features: int, size: int) -> None: ...

@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 
-from rewirl.agents import METHODS, ActionBox, SACOptions, TD3Agent, TD3Options, WiringOptions, costs, method
+from rewirl.agents import (
+    METHODS,
+    ActionBox,
+    SACAgent,
+    SACOptions,
+    TD3Agent,
+    TD3Options,
+    Transitions,
+    WiringOptions,
+    costs,
+    method,
+)
+from rewirl.agents.actor_critic import Diverged
+from rewirl.nn import Network, Target
 from rewirl.topology import SET
 
 DENSE = costs(17, 6, TD3Options(), WiringOptions())
@@ -21,12 +34,43 @@ def test_the_papers_flops() -> None:
     assert PAPER.paper_flops(10**6) / DENSE.paper_flops(10**6) == pytest.approx(0.4918, abs=5e-5)
 
 
-def test_full_flops_by_hand() -> None:
-    # one TD3 update, per sample: targets φ + 2θ; critics 3·2θ; half of (actor 3φ, first critic there and back 3θ)
-    actor, critic = DENSE.actor, DENSE.critic
-    per_update = (actor + 2 * critic) + 6 * critic + (3 * actor + 3 * critic) / 2
-    assert DENSE.full_flops(1, 0) == 2 * 100 * per_update
-    assert DENSE.full_flops(0, 7) == 2 * 7 * actor
+@pytest.mark.parametrize(("kind", "options"), [(TD3Agent, TD3Options()), (SACAgent, SACOptions())])
+def test_full_flops_are_those_of_the_passes_made(kind, options, monkeypatch) -> None:
+    """Each pass over a network's links is one multiply-add per link and sample: forward, to the inputs, to the weights."""
+    passes = 0
+
+    def counted(of, name, weight):
+        plain = getattr(of, name)
+
+        def call(self, x, **how):
+            nonlocal passes
+            net = self if isinstance(self, Network) else self.online
+            passes += net.count * x.size * weight(how)
+            return plain(self, x, **how)
+
+        monkeypatch.setattr(of, name, call)
+
+    counted(Network, "forward", lambda how: 1)
+    counted(Target, "forward", lambda how: 1)
+    counted(Network, "backward", lambda how: 2 if how.get("weights", True) else 1)
+    agent = kind(17, ActionBox([-1.0] * 6, [1.0] * 6), options, WiringOptions(), np.random.default_rng(0))
+    batch = Transitions(17, 6, options.batch)
+    for _ in range(4):
+        agent.update(batch)
+    cost = costs(17, 6, options, WiringOptions())
+    assert cost.full_flops(4, 0) == 2 * passes
+    assert cost.full_flops(0, 7) == 2 * 7 * cost.actor
+
+
+@pytest.mark.parametrize("agent_of", ["critic1", "actor"])
+def test_weights_that_are_not_finite_are_never_ranked(agent_of) -> None:
+    wiring = WiringOptions(rule=SET(every=1), lambdas=(7, 64))
+    agent = TD3Agent(17, ActionBox([-1.0] * 6, [1.0] * 6), TD3Options(), wiring, np.random.default_rng(0))
+    network = agent.networks[agent_of]
+    network.set_parameters(np.full_like(network.parameters, np.nan))
+    with pytest.raises(Diverged, match="not finite"):
+        for _ in range(2):
+            agent.update(Transitions(17, 6, 100))
 
 
 def test_an_agent_has_the_links_that_were_promised() -> None:

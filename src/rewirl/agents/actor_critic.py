@@ -120,16 +120,21 @@ class ActorCritic(ABC):
             critic.backward(self._dq)
             critic.step(self._adam)
             if due:
-                self._links_replaced += critic.adapt(self.wiring.rule, self.rng, mean_moments=self.wiring.mean_moments)
+                self._adapt(critic)
             self._averages.add("critic_loss", loss)
-        self._averages.add("q", mean_of(q))
+        self._averages.add("q", mean_of(q))  # of the second critic: one tells enough
         self._actor_adapts |= due
 
     def _adapt_actor(self) -> None:
         if self._actor_adapts:
-            wiring = self.wiring
-            self._links_replaced += self.actor.adapt(wiring.rule, self.rng, mean_moments=wiring.mean_moments)
+            self._adapt(self.actor)
             self._actor_adapts = False
+
+    def _adapt(self, network: Network) -> None:
+        if not np.isfinite(network.parameters).all():
+            raise Diverged(f"weights are not finite any more at update {self.updates}: none is smallest, and none could go")
+        wiring = self.wiring
+        self._links_replaced += network.adapt(wiring.rule, self.rng, mean_moments=wiring.mean_moments)
 
     # ---------------------------------------------------------- what others see
 

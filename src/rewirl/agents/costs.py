@@ -55,7 +55,7 @@ class Costs:
     def full_flops(self, updates: int, actions: int) -> float:
         """Everything: also the targets' forwards, the critics inside the actor's loss, and every action chosen."""
         targets = self.actor + 2 * self.critic  # the next action and its two values
-        through_critics = (2 * self.critic if self.sac else self.critic) * 3  # forward and the way back to the action
+        through_critics = (2 * self.critic if self.sac else self.critic) * 2  # forward and, for the action alone, back
         per_update = targets + 3 * 2 * self.critic + (3 * self.actor + through_critics) / self.delay
         return 2.0 * (updates * self.batch * per_update + actions * self.actor)
 

@@ -191,7 +191,9 @@ class Network:
 
     def dense_gradient(self, layer: int) -> Floats:
         """The loss's gradient at every place of a layer, from the last backward: for rules that grow by it."""
-        gradient: Floats = self._core.layer_delta(layer).array @ self._core.layer_input(layer).array.T
+        delta, x = self._core.layer_delta(layer).array, self._core.layer_input(layer).array
+        # Not by BLAS, whose bits depend on the number of its threads.
+        gradient: Floats = np.einsum("os,is->oi", delta, x)
         return gradient
 
     # ----------------------------------------------------------------- state

@@ -3,7 +3,7 @@
 from rewirl import _core
 
 isa = _core.isa
-"""The instruction set in use: `baseline`, `avx2` or `avx512`."""
+"""The instruction set in use: `baseline` (on ARM `neon`), `avx2` or `avx512`."""
 available_isas = _core.available_isas
 """Those that this build and this machine have, slowest first."""
 select_isa = _core.select_isa

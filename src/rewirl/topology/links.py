@@ -16,8 +16,8 @@ class Links:
     """The wiring of one layer. It never changes: adapting a layer makes a new one.
 
     A *place* is where a link, or a block of `block` links (that many neighbouring outputs sharing one
-    input), can be: place = input * (n_out // block) + output block. Sorted by place is the order in which
-    the core keeps weights, gradients and moments.
+    input), can be: place = input * (n_out // block) + output block. Sorted by place is the order of a
+    network's saved state; the core keeps links as its kernels like them.
 
     >>> links = Links(n_in=3, n_out=2, block=1, places=np.array([0, 3, 4]))
     >>> links.count, links.density
