@@ -15,7 +15,6 @@ from rewirl.agents import (
     costs,
     method,
 )
-from rewirl.agents.actor_critic import Diverged
 from rewirl.nn import Network, Target
 from rewirl.topology import SET
 
@@ -36,7 +35,7 @@ def test_the_papers_flops() -> None:
 
 @pytest.mark.parametrize(("kind", "options"), [(TD3Agent, TD3Options()), (SACAgent, SACOptions())])
 def test_full_flops_are_those_of_the_passes_made(kind, options, monkeypatch) -> None:
-    """Each pass over a network's links is one multiply-add per link and sample: forward, to the inputs, to the weights."""
+    """Each pass over a network's links, forward, to its inputs or to its weights, is a multiply-add per link and sample."""
     passes = 0
 
     def counted(of, name, weight):
@@ -60,17 +59,6 @@ def test_full_flops_are_those_of_the_passes_made(kind, options, monkeypatch) -> 
     cost = costs(17, 6, options, WiringOptions())
     assert cost.full_flops(4, 0) == 2 * passes
     assert cost.full_flops(0, 7) == 2 * 7 * cost.actor
-
-
-@pytest.mark.parametrize("agent_of", ["critic1", "actor"])
-def test_weights_that_are_not_finite_are_never_ranked(agent_of) -> None:
-    wiring = WiringOptions(rule=SET(every=1), lambdas=(7, 64))
-    agent = TD3Agent(17, ActionBox([-1.0] * 6, [1.0] * 6), TD3Options(), wiring, np.random.default_rng(0))
-    network = agent.networks[agent_of]
-    network.set_parameters(np.full_like(network.parameters, np.nan))
-    with pytest.raises(Diverged, match="not finite"):
-        for _ in range(2):
-            agent.update(Transitions(17, 6, 100))
 
 
 def test_an_agent_has_the_links_that_were_promised() -> None:
