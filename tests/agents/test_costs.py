@@ -35,7 +35,7 @@ def test_the_papers_flops() -> None:
 
 @pytest.mark.parametrize(("kind", "options"), [(TD3Agent, TD3Options()), (SACAgent, SACOptions())])
 def test_full_flops_are_those_of_the_passes_made(kind, options, monkeypatch) -> None:
-    """Each pass over a network's links, forward, to its inputs or to its weights, is a multiply-add per link and sample."""
+    """A pass over a network's links, forward, to its inputs or to its weights: a multiply-add per link and sample."""
     passes = 0
 
     def counted(of, name, weight):
