@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser
 from rewirl.cli.runs import policy_at
 from rewirl.cli.tables import show
@@ -41,6 +42,7 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the files, and says what they need."""
     policy = policy_at(args.run, args.best)
+    only_shown()
     lossy = args.to == "c" and args.dtype != "f32"
     seen, told = _observations(policy) if lossy else (None, "")
     try:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
-from typing import Protocol, cast
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
-from rewirl.agents.methods import nearest
-from rewirl.cli.parser import Parser
+from rewirl.cli.output import outputs
 from rewirl.errors import Failed, Refused, Stopped
+
+# What takes long to import is imported when it is needed, by `_loading`: Ctrl-C must not find us in the middle of it.
+if TYPE_CHECKING:
+    from rewirl.cli.parser import Parser
 
 COMMANDS = {
     "train": "train an agent on a task",
@@ -44,9 +49,18 @@ class Command(Protocol):
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command that the words name; the exit code."""
     words = sys.argv[1:] if words is None else list(words)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a λ that the output cannot show is no reason to end
+    try:
+        with outputs():
+            return _ended(words)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 1  # the reader has gone (`rewirl list | head`): nothing more to say
+    except Failed as error:
+        return _say(str(error), error.exit_code)
+
+
+def _ended(words: Sequence[str]) -> int:
     try:
         _run(words)
         return 0
@@ -54,10 +68,6 @@ def main(words: Sequence[str] | None = None) -> int:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _say("interrupted", 130)
-    except BrokenPipeError:
-        # The reader has gone (`rewirl list | head`): nothing more to say, also not when Python closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
 
 
 def _run(words: Sequence[str]) -> None:
@@ -65,15 +75,21 @@ def _run(words: Sequence[str]) -> None:
         print(_help(), end="")
         return
     if words[0] in ("-V", "--version"):
-        from rewirl.cli.about import versions
+        with _loading():
+            from rewirl.cli.about import versions
 
         print(versions())
         return
     name = words[0]
+    with _loading():
+        from rewirl.agents.methods import nearest
+        from rewirl.cli.parser import Parser
+
+        if name in COMMANDS:
+            command = cast(Command, importlib.import_module(f"rewirl.cli.{name}"))
     if name not in COMMANDS:
         kind, known = ("flag", ("--help", "--version")) if name.startswith("-") else ("command", tuple(COMMANDS))
         raise Refused(f"there is no {kind} {name}{nearest(name, known)} (see rewirl --help)")
-    command = cast(Command, importlib.import_module(f"rewirl.cli.{name}"))
     parser = Parser(f"rewirl {name}", (command.__doc__ or "").strip(), command.EXAMPLES)
     command.arguments(parser)
     try:
@@ -81,6 +97,29 @@ def _run(words: Sequence[str]) -> None:
     except SystemExit:  # argparse's way to end after --help
         return
     command.run(args)
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Imports: Ctrl-C ends them at once, for nothing is begun yet; what cannot be loaded is said in a sentence."""
+    mine = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if mine else None
+    if before is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+    try:
+        yield
+    except ImportError as error:
+        if "REWIRL_ISA" in os.environ and "instruction set" in str(error):
+            raise Refused(f"REWIRL_ISA: {error}") from None
+        raise
+    finally:
+        if before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, before)
+
+
+def _leave(*_: object) -> NoReturn:
+    # An exception here would come up as whatever the module that is being imported makes of it.
+    os._exit(130)
 
 
 def _help() -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from rewirl.cli.film import check_place, filmed
+from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser, number, whole
 from rewirl.cli.runs import policy_at, without_wrappers
 from rewirl.cli.session import say
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> None:
         raise Refused("the policy file does not say for which task it is: give it with --task")
     if note := without_wrappers(policy):
         say(Console(highlight=False), note)
+    only_shown()
     try:
         if args.video or args.gif:
             _film(args, policy, task)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser, whole
 from rewirl.errors import Refused
 from rewirl.experiments.comparison import compare
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> None:
         if (getattr(args, name) or 0) < 0:
             raise Refused(f"--{name} must not be negative, and is {getattr(args, name)}")
     check(args.out)
+    only_shown()
     console = Console(highlight=False, soft_wrap=True)
     command = shlex.join(["rewirl", "report", *map(str, args.runs), "--out", str(args.out), *_more(args)])
     with telling(console) as tell:

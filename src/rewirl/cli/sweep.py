@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser, whole
 from rewirl.cli.sweep_display import name, outcome, reasons, sweep_display
 from rewirl.cli.sweep_plan import check, measured, shown_costs, shown_plan
@@ -85,6 +86,7 @@ def run(args: argparse.Namespace) -> None:
         from rewirl.experiments.on_ray import RayTasks
 
         workers = RayTasks(address=args.address, retries=args.retries, jobs=jobs)
+    only_shown()
     console = Console(highlight=False)
     _say_before(made, console)
     display = sweep_display(console, jobs)

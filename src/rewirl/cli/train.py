@@ -15,6 +15,7 @@ from rich.console import Console
 
 from rewirl.agents.methods import METHODS
 from rewirl.agents.options import Options, SACOptions, TD3Options
+from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser, add_fields
 from rewirl.cli.plan import plan, sizes
 from rewirl.cli.session import train
@@ -76,6 +77,7 @@ def run(args: argparse.Namespace) -> None:
     if args.dry_run:
         show(plan(config, *sizes(config)))
         return
+    only_shown()
     train(config, folder, Console(highlight=False), logs=args.log)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
+from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser, number, whole
 from rewirl.cli.tables import show
 from rewirl.cli.train import config_file
@@ -86,6 +87,7 @@ def run(args: argparse.Namespace) -> None:
         search_seed=args.search_seed,
         watcher=tune_display(console),
     )
+    only_shown()
     tuning.run()
     show(tuned(tuning))
     _conclude(tuning)
