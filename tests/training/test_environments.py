@@ -13,6 +13,7 @@ import tiny
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 from numpy.testing import assert_array_equal
 
+from rewirl import TD3
 from rewirl.errors import Refused
 from rewirl.training import start
 from rewirl.training.environments import Environment, Source, make_by_name, probe
@@ -236,3 +237,27 @@ def test_truncation_is_kept_apart_from_termination() -> None:
     inside = np.arange(39) % 5 != 4
     assert_array_equal(following[:-1][inside], obs[1:][inside])
     assert not np.array_equal(following[4], obs[5]), "the last observation of an episode is not the first of the next"
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_actions_lie_in_the_space(kind: type, scaled: bool) -> None:
+    """0.1 is no float32, and the one next to it is above it: no action of a box in float64 that ends at 0.1."""
+    given = []
+
+    class Narrow(tiny.Walk):
+        action_space = Box(-0.1, 0.1, (2,), kind)
+
+        def step(self, action: Any) -> Any:
+            given.append(action)
+            return super().step(action)
+
+    env = Environment(Narrow(), "narrow", scaled=scaled)
+    env.reset(0)
+    for end in (-1.0, 1.0, 0.3):
+        env.step(np.full(2, end * (0.1 if scaled else 1), dtype=np.float32))
+    assert all(env.env.action_space.contains(action) for action in given)
+    assert np.allclose(given[1], 0.1, rtol=1e-3)
+    policy = TD3(Narrow, hidden=(4, 4)).policy()
+    assert (policy.high <= Narrow.action_space.high).all()
+    assert (policy.low >= Narrow.action_space.low).all()

@@ -12,7 +12,7 @@ import pytest
 import tiny
 
 from rewirl.errors import Failed, Refused
-from rewirl.training import inspect_run, resume, start, verify
+from rewirl.training import checkpoint, inspect_run, resume, start, verify
 from rewirl.training.environments import Environment, Misbehaved
 
 
@@ -58,6 +58,8 @@ def raises(obs: Any, reward: float) -> Any:
         (lambda obs, reward: (obs, "much"), "raised ValueError in step"),
         (lambda obs, reward: (obs[:2], reward), r"shape \(2,\)"),
         (lambda obs, reward: (obs[0], reward), r"shape \(\)"),
+        (lambda obs, reward: ({}, reward), "gave an observation that is no array of numbers"),
+        (lambda obs, reward: ([[1.0], [2.0, 3.0]], reward), "gave an observation that is no array of numbers"),
     ],
 )
 def test_an_environment_that_fails(what: Callable[..., Any], said: str, tmp_path: Path) -> None:
@@ -72,6 +74,49 @@ def test_an_environment_that_fails(what: Callable[..., Any], said: str, tmp_path
     assert np.isfinite(run.loop.replay.records).all()
     assert inspect_run(tmp_path / "run").state == "failed"
     assert verify(tmp_path / "run") == []
+    with resume(tmp_path / "run") as run:
+        run.train()
+    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
+def test_an_end_that_is_no_truth_value(tmp_path: Path) -> None:
+    class Vague(tiny.Walk):
+        def step(self, action: Any) -> Any:
+            obs, reward, _, truncated, info = super().step(action)
+            return obs, reward, np.array([False, True]), truncated, info
+
+    with pytest.raises(Refused, match="raised ValueError in step: The truth value"):
+        start(tiny.config(), tmp_path / "run", env=Vague)
+
+
+@pytest.mark.parametrize("wrong", ["observation", "generator"])
+def test_an_environment_that_fails_on_the_way_back_costs_no_checkpoint(wrong: str, tmp_path: Path) -> None:
+    """The environment is at fault, and not the checkpoint: mended, the run ends as if nothing was."""
+
+    class Passing(tiny.Walk):
+        count = 0
+
+        def reset(self, **given: Any) -> Any:
+            out = super().reset(**given)
+            if wrong == "generator":
+                self.np_random = np.random.Generator(np.random.MT19937(3))
+            return out
+
+        def step(self, action: Any) -> Any:
+            obs, *rest = super().step(action)
+            self.count += 1
+            return ({} if wrong == "observation" and self.count == 2 else obs, *rest)
+
+    tiny.train(tmp_path / "whole")
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(110)
+        while run.loop.episode_length:  # so that the checkpoint before has nothing to repeat
+            run.train(run.step + 1)
+        run.train(run.step + 5)
+    before = checkpoint.found(tmp_path / "run" / "checkpoint")
+    with pytest.raises(Failed, match="while the run was taken back"):
+        resume(tmp_path / "run", env=Passing)
+    assert checkpoint.found(tmp_path / "run" / "checkpoint") == before
     with resume(tmp_path / "run") as run:
         run.train()
     assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
@@ -156,6 +201,16 @@ def test_weights_that_are_no_numbers_never_reach_a_checkpoint(tmp_path: Path) ->
     assert verify(tmp_path / "run") == []
     with resume(tmp_path / "run") as run:
         assert run.step == 120
+
+
+def test_weights_that_are_no_numbers_at_an_adaptation(tmp_path: Path) -> None:
+    with start(tiny.config(eval_every=0, checkpoint_every=600), tmp_path / "run") as run:
+        run.train(118)
+        parameters = run.agent.actor.parameters.copy()
+        parameters[-1] = np.nan
+        run.agent.actor.set_parameters(parameters)
+        with pytest.raises(Failed, match=r"finite.* at step \d+, seed 7 .*; the checkpoint of step 118 is kept"):
+            run.train()
 
 
 def test_a_reward_of_the_wrong_kind_names_the_task() -> None:

@@ -19,8 +19,7 @@ class ActionBox:
     """
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
-        self.low = np.array(low, dtype=np.float32)
-        self.high = np.array(high, dtype=np.float32)
+        self.low, self.high = _inward(low, np.inf), _inward(high, -np.inf)
         if self.low.ndim != 1 or self.low.shape != self.high.shape or self.low.size == 0:
             raise ValueError(f"an action box has one low and one high per dimension, not {self.low} and {self.high}")
         if not (np.isfinite(self.low).all() and np.isfinite(self.high).all()):
@@ -35,8 +34,8 @@ class ActionBox:
 
     def to_env(self, action: Floats) -> Floats:
         """From units of the policy to units of the environment."""
-        if self._is_unit:  # most tasks: nothing to do, on every step
-            return action
+        if self._is_unit:  # most tasks: nothing to compute, on every step
+            return action.copy()  # the environment may change it in place, and the replay needs it as it was
         # A weighted mean in float64: at -1 and 1 one weight is 0, so the ends are met exactly.
         return (0.5 * (1.0 - action) * self._low + 0.5 * (1.0 + action) * self._high).astype(np.float32)
 
@@ -44,3 +43,12 @@ class ActionBox:
         """From units of the environment to units of the policy."""
         scaled = ((action - self._low) + (action - self._high)) / (self._high - self._low)
         return np.minimum(np.maximum(scaled, -1.0), 1.0).astype(np.float32)
+
+
+def _inward(bound: ArrayLike, towards: float) -> Floats:
+    """In float32, and inside the box: the float32 next to 0.1 is above it, and no action of a box that ends there."""
+    given = np.array(bound)
+    with np.errstate(over="ignore"):  # what becomes infinite is refused as unbounded
+        rounded = given.astype(np.float32)
+    outside = (rounded < given) if towards > 0 else (rounded > given)
+    return np.where(outside, np.nextafter(rounded, np.float32(towards)), rounded)

@@ -123,7 +123,7 @@ class Environment:
         self.n_obs = _flat_observations(env, task)
         self.box = _bounded_actions(env, task)
         self._step = env.step
-        self._to_env = np.asarray if scaled else self.box.to_env
+        self._to_env = _converter(env.action_space, self.box, scaled)
         self._shape = (self.n_obs,)
         self._zeros = np.zeros(self.n_obs, dtype=np.float32)
 
@@ -139,16 +139,20 @@ class Environment:
         """Observation, reward, terminated, truncated."""
         try:
             observation, reward, terminated, truncated, _ = self._step(self._to_env(action))
-            reward = float(reward)
+            # In here too: what is no number or no truth value is the environment's fault, and nobody else's.
+            reward, terminated, truncated = float(reward), bool(terminated), bool(truncated)
         except Exception as error:
             raise Misbehaved(f"{self.task} raised {type(error).__name__} in step: {error}") from error
         if not -LARGEST <= reward <= LARGEST:  # so NaN is caught as well
             raise Misbehaved(f"{self.task} gave the reward {reward}, which is no finite float32")
-        return self._checked(observation), reward, bool(terminated), bool(truncated)
+        return self._checked(observation), reward, terminated, truncated
 
     def _checked(self, observation: Any) -> Floats:
         # A copy always: many environments fill one array again and again.
-        own = np.array(observation, dtype=np.float32, order="C")
+        try:
+            own = np.array(observation, dtype=np.float32, order="C")
+        except Exception as error:
+            raise Misbehaved(f"{self.task} gave an observation that is no array of numbers: {error}") from error
         if own.shape != self._shape:
             raise Misbehaved(f"{self.task} gave an observation of shape {own.shape}, its space says {self._shape}")
         if own.dot(self._zeros) != 0:  # 0 · x is 0 for finite numbers alone: the quickest test of a short array
@@ -167,6 +171,13 @@ class Environment:
             return None
         state = dict(self.generator.bit_generator.state)
         return state if state.get("bit_generator") == "PCG64" else None
+
+    def set_generator_state(self, state: dict[str, Any]) -> None:
+        """What `generator_state` gave, of this environment or of another one like it."""
+        try:
+            self.generator.bit_generator.state = state
+        except Exception as error:
+            raise Misbehaved(f"{self.task} takes no state of its generator np_random: {error}") from error
 
 
 def _flat_observations(env: Env, task: str) -> int:
@@ -192,6 +203,16 @@ def _bounded_actions(env: Env, task: str) -> ActionBox:
         return ActionBox(space.low, space.high)
     except ValueError as error:
         raise Refused(f"{task}: {error}") from None
+
+
+def _converter(space: gymnasium.Space[Any], box: ActionBox, scaled: bool) -> Callable[[Floats], NDArray[Any]]:
+    """From actions of the policy, or (`scaled`) of the environment in float32, to what its space contains."""
+    assert isinstance(space, Box)
+    convert: Callable[[Floats], NDArray[Any]] = np.asarray if scaled else box.to_env
+    if space.dtype == np.float32:
+        return convert
+    # Clipped, for a policy of another hand may have bounds that were rounded outward.
+    return lambda action: np.clip(convert(action).astype(space.dtype), space.low, space.high)
 
 
 def probe(source: Source, seed: int) -> str | None:

@@ -119,7 +119,8 @@ class Loop:
         if self.episodes:
             self.env.reset(self.env_seed)
             if self.before_episode is not None:
-                set_generator(self.env.generator, self.before_episode)
+                set_generator(np.random.default_rng(), self.before_episode)  # ValueError if it is the state of none
+                self.env.set_generator_state(self.before_episode)
         if "obs" not in arrays:
             return True
         known = arrays["obs"]
