@@ -67,6 +67,7 @@ def test_list_evaluate_export(trained):
     )
     assert first.stdout == again.stdout
     assert "over 2 episodes" in first.stdout
+    assert "over 1 episode (" in rewirl(where, "evaluate", RUN, "--episodes", "1").stdout
     assert best.returncode == 0
     exported = rewirl(where, "export", RUN, "--to", "c", "--out", "device", "--dtype", "int8")
     assert exported.returncode == 0, exported.stderr
@@ -86,6 +87,13 @@ def test_another_config_in_the_same_folder_is_refused(trained):
     assert other.returncode == 2
     assert "lr: 0.001 is now 0.5" in other.stderr
     assert other.stderr.count("\n") == 1
+
+
+def test_another_method_cannot_resume_a_run(trained):
+    where, _ = trained
+    other = rewirl(where, "train", "td3", "--resume", RUN)
+    assert other.returncode == 2
+    assert f"the method of {RUN} is ds-td3, not td3: leave it out" in other.stderr
 
 
 def test_verify_finds_a_flipped_bit(trained, tmp_path):

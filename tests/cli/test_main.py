@@ -10,9 +10,11 @@ import sys
 import gymnasium
 import pytest
 
+from rewirl import nn
 from rewirl.agents.options import SACOptions, TD3Options
 from rewirl.cli import main
 from rewirl.cli.main import COMMANDS
+from rewirl.cli.plan import MOST_THREADS
 from rewirl.cli.tasks import TASKS
 from rewirl.training.config import RunConfig
 
@@ -82,6 +84,13 @@ def test_train_has_a_flag_for_every_number(capsys):
         ("train ds-td3 Pendulum-v1 --alpha 1", "alpha is an option of SAC"),
         ("train ds-td3 Pendulum-v1 --name ../x", "../x"),
         ("train ds-td3 Pendulum-v1 --name a/b", "a/b"),
+        ("train ds-td3 Pendulum-v1 --name=", "'' is no name for a run"),
+        ("train ds-td3 Pendulum-v1 --threads 1000", "threads must be from 1 to 256, not 1000"),
+        ("train ds-td3 Pendulum-v1 --threads 1000 --dry-run", "threads must be from 1 to 256, not 1000"),
+        ("train ds-td3 Pendulum-v1 --sparsity 0.99999 --hidden 32 32", "the largest sparsity possible is 0.970486"),
+        ("train ds-td3 Pendulum-v1 --lambdas 0 5 --hidden 32 32", "must be above 0.014286"),
+        ("train ds-td3 Pendulum-v1 --block 4 --hidden 30 30", "block 4 does not divide a layer of 30 outputs"),
+        ("train sac Pendulum-v1 --alpha foo", "--alpha: must be a number or auto, not 'foo'"),
         ("train ds-td3 Pendulum-v1 --run-dir ../x", "must not go up with '..'"),
         ("train ds-td3 ../../etc", "no task"),
         ("train ds-td3 CartPole-v1", "supported are"),
@@ -111,6 +120,11 @@ def test_unwritable_run_folder(capsys, tmp_path):
     (tmp_path / "file").write_text("")
     refused(capsys, "train", "ds-td3", "Pendulum-v1", *TINY, "--run-dir", "file/run")
     assert (tmp_path / "file").read_text() == ""
+
+
+def test_most_threads_are_those_of_the_core():
+    with pytest.raises(ValueError, match=f"from 1 to {MOST_THREADS},"):
+        nn.set_threads(MOST_THREADS + 1)
 
 
 def test_pickle_is_refused_as_a_policy(capsys, tmp_path):

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from rewirl.cli.parser import Parser, whole
 from rewirl.cli.runs import policy_at, without_wrappers
-from rewirl.cli.tables import show
+from rewirl.cli.tables import count, show
 from rewirl.errors import Refused
 from rewirl.training import evaluate_policy
 from rewirl.training.config import SEEDS
@@ -44,6 +44,6 @@ def run(args: argparse.Namespace) -> None:
         show(Text(note))
     result = evaluate_policy(policy, task, episodes=args.episodes, seed=args.seed)
     show(
-        f"{task}: return {result.mean:,.1f} ± {result.std:,.1f} over {args.episodes} episodes "
+        f"{task}: return {result.mean:,.1f} ± {result.std:,.1f} over {count(args.episodes, 'episode')} "
         f"(lowest {result.min:,.1f}, highest {result.max:,.1f}), {result.steps:,} steps"
     )

@@ -75,12 +75,27 @@ def _reader(hint: Any) -> tuple[Callable[[str], Any], str, bool]:
         read, metavar, several = _reader(next(kind for kind in inner if kind is not types.NoneType))
         if not literals:
             return read, metavar, several
-        return (lambda text: text if text in literals else read(text)), f"{metavar}|{literals[0]}", several
+        return _or_word(read, literals), f"{metavar}|{literals[0]}", several
     if origin is tuple:
         return *_reader(inner[0])[:2], True
     if hint is str:
         return str, "PATH", False
     return (whole, "N", False) if hint is int else (number, "X", False)
+
+
+def _or_word(read: Callable[[str], Any], words: Sequence[str]) -> Callable[[str], Any]:
+    """Reads one of the words as it is, and anything else by `read`."""
+
+    def reading(text: str) -> Any:
+        if text in words:
+            return text
+        try:
+            return read(text)
+        except argparse.ArgumentTypeError as error:
+            must, _, given = str(error).partition(", not ")
+            raise argparse.ArgumentTypeError(f"{must} or {' or '.join(words)}, not {given}") from None
+
+    return reading
 
 
 def whole(text: str) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -18,18 +20,44 @@ from rewirl.training.config import RunConfig
 from rewirl.training.environments import Environment, make_by_name
 
 BYTES = np.dtype(np.float32).itemsize
+MOST_THREADS = 256
+"""That the core can have."""
 
 
 def sizes(config: RunConfig) -> tuple[int, ActionBox]:
     """Observations and action box of the task; refused when its networks cannot be wired as the config says."""
-    made = make_by_name(config.task)
-    env = Environment(made, config.task)
-    made.close()
+    env = _environment(config)
+    check_threads(config)
     try:
         costs(env.n_obs, env.box.size, config.options, config.wiring())
     except ValueError as error:
         raise Refused(str(error)) from None
     return env.n_obs, env.box
+
+
+def unwirable(words: Mapping[str, Any]) -> str | None:
+    """Why the task's networks cannot have the links that these words ask for; None if that is not what is wrong.
+
+    A config alone knows no more than that no task could have them: what would be right depends on the task's widths.
+    """
+    asked = {name: words[name] for name in ("sparsity", "lambdas", "block") if words.get(name) is not None}
+    if ("sparsity" in asked) == ("lambdas" in asked):
+        return None
+    try:
+        config = RunConfig.resolve(**{**words, "sparsity": 0.0, "lambdas": None, "block": None})
+        env = _environment(config)
+        costs(env.n_obs, env.box.size, config.options, replace(config.wiring(), **{"sparsity": None, **asked}))
+    except ValueError as error:
+        return str(error)
+    except TypeError:
+        return None
+    return None
+
+
+def check_threads(config: RunConfig) -> None:
+    """Refused when the core could not have so many."""
+    if config.threads > MOST_THREADS:
+        raise Refused(f"threads must be from 1 to {MOST_THREADS}, not {config.threads}")
 
 
 def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
@@ -77,6 +105,13 @@ def remarks(config: RunConfig) -> Iterator[str]:
             f"Note: all {config.steps:,} steps are {acts}, so nothing is learned: "
             f"lower --random-steps ({config.random_steps:,}) or raise --steps."
         )
+
+
+def _environment(config: RunConfig) -> Environment:
+    made = make_by_name(config.task)
+    env = Environment(made, config.task)
+    made.close()
+    return env
 
 
 def _times(text: str, flops: float, dense: float) -> str:

@@ -25,6 +25,15 @@ def show(*parts: object) -> None:
     console.print(*parts, sep="\n")
 
 
+def count(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> count(1, "run"), count(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def size(count: float) -> str:
     """Bytes for people.
 

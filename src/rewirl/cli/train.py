@@ -17,7 +17,7 @@ from rewirl.agents.methods import METHODS
 from rewirl.agents.options import Options, SACOptions, TD3Options
 from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser, add_fields
-from rewirl.cli.plan import plan, sizes
+from rewirl.cli.plan import check_threads, plan, sizes, unwirable
 from rewirl.cli.session import train
 from rewirl.cli.tables import show
 from rewirl.errors import Refused
@@ -93,10 +93,17 @@ def resolved(args: argparse.Namespace, flags: Mapping[str, Any]) -> RunConfig:
     for name in ("method", "task"):
         if name not in words:
             raise Refused(f"which {name}? For example: rewirl train {words.get('method', 'ds-td3')} HalfCheetah-v5")
+    return config_of(words)
+
+
+def config_of(words: Mapping[str, Any]) -> RunConfig:
+    """The run that these words describe, refused where there can be none."""
     try:
-        return RunConfig.resolve(**words)
+        config = RunConfig.resolve(**words)
     except ValueError as error:
-        raise Refused(str(error)) from None
+        raise Refused(unwirable(words) or str(error)) from None
+    check_threads(config)
+    return config
 
 
 def folder_of(args: argparse.Namespace, config: RunConfig) -> Path:
@@ -108,19 +115,22 @@ def folder_of(args: argparse.Namespace, config: RunConfig) -> Path:
             raise Refused("give --run-dir, the whole folder, or --name, its last part, and not both")
         return Path(args.run_dir)
     task = config.task.replace("/", "-").replace(":", "-")
-    return run_folder(run_folder(RUNS, task), args.name or f"{config.method}-seed{config.seed}")
+    return run_folder(run_folder(RUNS, task), f"{config.method}-seed{config.seed}" if args.name is None else args.name)
 
 
 def _resumed(args: argparse.Namespace, flags: Mapping[str, Any]) -> tuple[Path, RunConfig]:
-    if args.config or args.run_dir or args.name:
+    if args.config or args.run_dir or args.name is not None:
         raise Refused("--resume takes all from the run folder: leave out --config, --run-dir and --name")
     info = inspect_run(args.resume)
     if info.config is None:
         raise Refused(f"{args.resume} is no run folder that can be resumed: {info.message}")
-    try:
-        return args.resume, RunConfig.resolve(**overlay(info.config.items(), flags))
-    except ValueError as error:
-        raise Refused(str(error)) from None
+    for name in ("method", "task"):
+        known = getattr(info.config, name)
+        if flags.get(name, known) != known:
+            raise Refused(
+                f"the {name} of {args.resume} is {known}, not {flags[name]}: leave it out, or begin another run"
+            )
+    return args.resume, config_of(overlay(info.config.items(), flags))
 
 
 def config_file(path: Path) -> dict[str, Any]:
