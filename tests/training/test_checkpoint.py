@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 import tiny
 
+from rewirl import TD3
+from rewirl.deploy.files import write_aside
 from rewirl.errors import Failed
 from rewirl.training import checkpoint, resume, start
 from rewirl.training.checkpoint import Damaged
-from rewirl.training.files import write_over
 
 OLD = {"run.json": b'{"old": 1}\n', "state.safetensors": b"old" * 50}
 NEW = {"run.json": b'{"new": 1}\n', "state.safetensors": b"new" * 50}
@@ -233,6 +234,7 @@ class PowerCut:
 def test_nothing_has_its_final_name_before_it_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut = PowerCut(monkeypatch)
     checkpoint.write(tmp_path, 7, {"run.json": b"{}", "state.safetensors": bytes(1000)})
-    write_over(tmp_path / "status.json", b"{}")
-    assert cut.at_rename == [set(), set()], "a power cut after the rename would leave a hole"
+    write_aside(tmp_path / "status.json", b"{}")
+    TD3("Pendulum-v1", hidden=(4, 4)).save(tmp_path / "policy.safetensors")
+    assert cut.at_rename == [set(), set(), set()], "a power cut after the rename would leave a hole"
     assert cut.lost == set(), "and nothing waits when it is said to be written"

@@ -1,9 +1,11 @@
-"""Writing files so that nobody ever sees half of one."""
+"""Writing files so that nobody ever sees half of one, after a power cut either."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from rewirl.deploy.errors import ExportError
@@ -11,24 +13,39 @@ from rewirl.deploy.errors import ExportError
 
 def write_aside(path: Path, content: bytes) -> None:
     """Writes `content` beside `path` and then renames it: whoever reads sees the old file or the new one, whole."""
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")  # each writer has its own, should there be two
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            try:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-                os.chmod(file.name, 0o666 & ~_umask())  # a temporary file is for its owner alone, a saved one is not
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        try:
+            write_new(aside, content)
+            sync(aside)
+            os.rename(aside, path)
+        except BaseException:
+            with suppress(OSError):
+                aside.unlink(missing_ok=True)
+            raise
+        sync(path.parent)
     except OSError as error:  # about the file that was asked for, not about the one aside
-        raise OSError(error.errno, f"cannot write ({error.strerror})", str(path)) from None
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def _umask() -> int:
-    os.umask(mask := os.umask(0))
-    return mask
+def write_new(path: Path, content: bytes) -> None:
+    """A file that is on its way to the disk when this returns; `sync` waits until it is there."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+    finally:
+        os.close(fd)
+
+
+def sync(path: Path) -> None:
+    """Waits until a file, or what was created, renamed or removed in a folder, is on the disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def prepare_folder(folder: Path) -> Path:

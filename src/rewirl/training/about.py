@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from rewirl import nn
-from rewirl.training.files import from_json, to_json, write_over
+from rewirl.deploy.files import write_aside
+from rewirl.training.files import from_json, to_json
 
 PACKAGES = ("rewirl", "numpy", "gymnasium", "mujoco")
 
@@ -63,7 +64,7 @@ def write(path: Path, step: int) -> None:
     """Adds this session, unless it is like the one before."""
     now, known = About.here(step), read(path)
     if not known or replace(known[-1], step=step) != now:
-        write_over(path, to_json([asdict(session) for session in (*known, now)]))
+        write_aside(path, to_json([asdict(session) for session in (*known, now)]))
 
 
 def read(path: Path) -> list[About]:

@@ -14,7 +14,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from rewirl.training.files import room_for, sha256, sync, write_new
+from rewirl.deploy.files import sync, write_new
+from rewirl.training.files import room_for, sha256
 
 KEPT = 2
 """Checkpoints that are kept: should the last one be damaged, there is the one before."""

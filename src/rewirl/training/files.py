@@ -1,4 +1,4 @@
-"""Writing that survives a kill between any two system calls, and says so when the disk is full."""
+"""What a run says when the disk is full, and other small things that its files share."""
 
 from __future__ import annotations
 
@@ -12,44 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rewirl.deploy.files import write_aside
 from rewirl.errors import Failed
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """What the system says when there is no room: disk, quota, limit of a file's size."""
 
 
-def write_new(path: Path, content: bytes) -> None:
-    """A file that is on its way to the disk when this returns; `sync` waits until it is there."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(fd, view) :]
-    finally:
-        os.close(fd)
-
-
-def sync(path: Path) -> None:
-    """Waits until a file, or what was created, renamed or removed in a folder, is on the disk."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def write_over(path: Path, content: bytes) -> None:
-    """Replaces a file: whoever reads it, after a power cut too, sees the old one or the new one, whole."""
-    aside = path.with_name(f".{path.name}.new")
-    aside.unlink(missing_ok=True)
-    try:
-        write_new(aside, content)
-        sync(aside)
-        os.rename(aside, path)
-    except OSError:
-        aside.unlink(missing_ok=True)
-        raise
-    sync(path.parent)
+write_over = write_aside
+"""The name that other modules know it by."""
 
 
 def sha256(content: bytes | memoryview) -> str:
@@ -92,14 +63,19 @@ def room_for(what: str, needed: int, folder: Path, consolation: str) -> Iterator
 
 @contextmanager
 def complaining(path: Path) -> Iterator[None]:
-    """Turns a failed write to a file that grows with the run into a sentence."""
+    """Turns a failed write to a file of a run into a sentence."""
     try:
         yield
     except OSError as error:
         full = "the disk is full: " if error.errno in FULL else ""
-        raise Failed(
-            f"{full}{path} could not be written ({error.strerror}); the last checkpoint is whole: make room and resume"
-        ) from error
+        raise Failed(f"{full}{path} could not be written ({error.strerror}); {what_is_left(path.parent)}") from error
+
+
+def what_is_left(run: Path) -> str:
+    """What is left of a run when a file of it could not be written."""
+    if any((run / "checkpoint").glob("step-*")):
+        return "the last checkpoint is whole: make room and resume"
+    return "there is no checkpoint yet: make room and begin again"
 
 
 def free_memory() -> int:

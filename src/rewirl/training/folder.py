@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewirl.deploy.files import write_aside
 from rewirl.errors import Refused
 from rewirl.training.config import RunConfig
-from rewirl.training.files import from_json, to_json, write_over
+from rewirl.training.files import from_json, to_json
 from rewirl.training.lock import living_holder_of
 from rewirl.training.rows import EvaluationRow, parse, whole_lines
 
@@ -49,7 +50,7 @@ class RunFolder:
             ) from None
 
     def set_status(self, state: str, step: int, message: str = "") -> None:
-        write_over(self.status, to_json({"state": state, "step": step, "message": message}))
+        write_aside(self.status, to_json({"state": state, "step": step, "message": message}))
 
     def read_status(self) -> dict[str, Any]:
         """What `set_status` wrote last; empty if that is gone."""

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from rewirl.agents import TD3Options
+from rewirl.deploy.files import write_aside
 from rewirl.deploy.policy import LOG_STD, Policy
 from rewirl.errors import Failed, Refused
 from rewirl.training.config import RunConfig
 from rewirl.training.environments import Environment, Floats
-from rewirl.training.files import sha256, write_over
+from rewirl.training.files import sha256
 from rewirl.training.folder import RunFolder, policy_file
 
 BY_CONTENT = "sha256:"
@@ -73,7 +74,7 @@ def pinned(config: RunConfig) -> tuple[RunConfig, InitialPolicy | None]:
 
 def keep(place: RunFolder, policy: InitialPolicy) -> None:
     """Copies it into a run folder."""
-    write_over(place.initial_policy, policy.content)
+    write_aside(place.initial_policy, policy.content)
 
 
 def kept(place: RunFolder, config: RunConfig) -> InitialPolicy | None:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
+from rewirl.deploy.files import write_aside
 from rewirl.deploy.policy import Policy
 from rewirl.errors import Failed, Refused
 from rewirl.training import about, checkpoint
@@ -13,7 +14,6 @@ from rewirl.training.checkpoint import Damaged
 from rewirl.training.config import RunConfig
 from rewirl.training.environments import EnvLike, Misbehaved, Source, probe, wrappers_of
 from rewirl.training.evaluation import Snapshot
-from rewirl.training.files import write_over
 from rewirl.training.folder import RunFolder, inspect_run
 from rewirl.training.initial import InitialPolicy, keep, kept, pinned
 from rewirl.training.observer import Observer
@@ -61,7 +61,7 @@ def start(
         raise
     if initial:
         keep(place, initial)
-    write_over(place.config, run.config_file)
+    write_aside(place.config, run.config_file)
     about.write(place.about, run.step)
     if unfit:
         run.tell(f"{unfit}: the run can be resumed, but is not promised to be the same bit by bit")
@@ -122,7 +122,7 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
         for newer in candidates[: candidates.index(path)]:
             checkpoint.remove(newer)
         checkpoint.clean(place.checkpoints)
-        write_over(place.config, run.config_file)
+        write_aside(place.config, run.config_file)
         about.write(place.about, run.step)
         for text in [*(f"{problem}; the checkpoint before it is used" for problem in problems), *notices]:
             run.tell(text)
@@ -134,7 +134,7 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
         raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")
     source = Source(config.task, config.task if env is None else env)
     run = _begin(config, source, store, observers, kept(place, config))
-    write_over(place.config, run.config_file)
+    write_aside(place.config, run.config_file)
     about.write(place.about, run.step)
     return run
 
@@ -185,7 +185,7 @@ def _load(
         if not run.record.begin(run.agent.networks, files["evaluations.csv"], files["progress.csv"]):
             run.tell(f"{place.wiring} is damaged: how the wiring moved is not known for every evaluation")
         if "best_policy.safetensors" in files:
-            write_over(place.best_policy, files["best_policy.safetensors"])
+            write_aside(place.best_policy, files["best_policy.safetensors"])
     except BaseException:
         run.abandon()
         raise

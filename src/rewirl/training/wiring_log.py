@@ -17,9 +17,10 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from rewirl.deploy.files import sync
 from rewirl.nn import Network
 from rewirl.topology import Links
-from rewirl.training.files import complaining, sync
+from rewirl.training.files import complaining
 
 Bits = NDArray[np.bool_]
 
