@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -283,6 +284,23 @@ def test_a_full_disk_is_said(capsys, monkeypatch):
     monkeypatch.setattr(film.Gif, "end", end)
     assert main(["play", saved(), "--gif", "a.gif"]) == 1
     assert "a.gif could not be written: No space left on device" in capsys.readouterr().err
+    assert os.listdir() == ["policy.safetensors"]
+
+
+@pytest.mark.parametrize("steps", [12, 400])  # found when the film is ended, and while it is made
+def test_a_video_that_is_cut_short_is_none(capfd, monkeypatch, steps):
+    def render(self):
+        return np.random.default_rng(self.number).integers(0, 255, (120, 160, 3), dtype=np.uint8)
+
+    monkeypatch.setattr(Drawn, "render", render)
+    policy = saved()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        assert main(["play", policy, "--video", "a.mp4", "--episodes", str(steps // 12)]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert capfd.readouterr().err == "rewirl: a.mp4 could not be written: File too large\n"
     assert os.listdir() == ["policy.safetensors"]
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,24 +75,51 @@ class Video:
 
     def __init__(self, path: Path, fps: float) -> None:
         self._path, self._fps = path, fps
-        self._ffmpeg: Any = None
+        self._ffmpeg: subprocess.Popen[bytes] | None = None
 
     def add(self, frame: Frame) -> None:
         height, width = (side // 2 * 2 for side in frame.shape[:2])  # its colours have half the resolution
         if self._ffmpeg is None:
-            self._ffmpeg = _needed("imageio_ffmpeg").write_frames(
-                str(self._path), (width, height), fps=self._fps, quality=7, macro_block_size=2, ffmpeg_log_level="error"
-            )
-            self._ffmpeg.send(None)
-        self._ffmpeg.send(np.ascontiguousarray(frame[:height, :width]))
+            self._ffmpeg = self._begun(width, height)
+        assert self._ffmpeg.stdin
+        try:
+            self._ffmpeg.stdin.write(np.ascontiguousarray(frame[:height, :width]).tobytes())
+        except BrokenPipeError:
+            self.end()  # which says why ffmpeg has gone
+            raise
+
+    def _begun(self, width: int, height: int) -> subprocess.Popen[bytes]:
+        # Not by imageio's own writer, which does not tell how ffmpeg ended: a film cut short would pass for one.
+        pictures = f"-f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {Fraction(self._fps).limit_denominator()} -i -"
+        film = "-an -pix_fmt yuv420p -crf 15"  # H.264 is what it takes for MP4
+        words = ["-y", "-v", "error", "-xerror", *pictures.split(), *film.split(), str(self._path)]
+        pipe = subprocess.PIPE
+        # In a session of its own: Ctrl-C is for us, who end it.
+        return subprocess.Popen(
+            [_needed("imageio_ffmpeg").get_ffmpeg_exe(), *words], stdin=pipe, stderr=pipe, start_new_session=True
+        )
 
     def end(self) -> None:
-        self.close()
+        if self._ffmpeg is not None:
+            ffmpeg, self._ffmpeg = self._ffmpeg, None
+            said = ffmpeg.communicate()[1].decode(errors="replace").strip()
+            if ffmpeg.returncode:
+                raise OSError(_why(ffmpeg.returncode, said))
 
     def close(self) -> None:
         if self._ffmpeg is not None:
             ffmpeg, self._ffmpeg = self._ffmpeg, None
-            ffmpeg.close()
+            ffmpeg.kill()
+            ffmpeg.communicate()
+
+
+def _why(code: int, said: str) -> str:
+    """What ended ffmpeg: a signal, an error of the system's (its exit code is minus that), or what it said last."""
+    if code == -signal.SIGXFSZ:
+        return os.strerror(errno.EFBIG)
+    if code < 0:
+        return f"ffmpeg was ended by {signal.Signals(-code).name}"
+    return os.strerror(256 - code) if 256 - code in errno.errorcode else f"ffmpeg ended with {said or code!r}"
 
 
 class Gif:
