@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 BARS = "▁▂▃▄▅▆▇█"
+UNCUT = 10_000
 
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -18,11 +19,14 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def show(*parts: object) -> None:
-    """Prints to standard output, in full width where it is a file or a pipe."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=200)
-    console.print(*parts, sep="\n")
+    """Prints to standard output, as wide as it is."""
+    Console(highlight=False, width=width()).print(*parts, sep="\n")
+
+
+def width() -> int:
+    """Of standard output; where that is a file or a pipe, so wide that nothing is ever cut."""
+    console = Console()
+    return console.width if console.is_terminal else UNCUT
 
 
 def count(number: int, thing: str) -> str:
