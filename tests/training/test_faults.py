@@ -1,31 +1,27 @@
-"""Disks that are full, folders that cannot be written to, locks, formats of the future."""
+"""Folders that cannot be written to, locks, formats of the future."""
 
 from __future__ import annotations
 
-import errno
+import fcntl
 import json
 import os
 import platform
-import resource
 import shutil
 import subprocess
+import threading
 import time
-from collections import namedtuple
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny
 
-from rewirl.errors import Failed, Refused
+from rewirl.errors import Refused
 from rewirl.training import checkpoint, inspect_run, list_runs, resume, run_folder, start, verify
 from rewirl.training.checkpoint import MANIFEST
-from rewirl.training.lock import Holder, Lock, holder_of, start_of
+from rewirl.training.folder import RunFolder
+from rewirl.training.lock import Holder, InUse, Lock, holder_of, start_of
 from rewirl.training.saved import FORMAT
-
-Usage = namedtuple("Usage", "total used free")
 
 
 def rewrite(path: Path, name: str, content: bytes) -> None:
@@ -34,88 +30,6 @@ def rewrite(path: Path, name: str, content: bytes) -> None:
     files[name] = content
     shutil.rmtree(path)
     checkpoint.write(path.parent, checkpoint.step_of(path), files)
-
-
-# ---------------------------------------------------------------------------- disk
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True).returncode:
-        pytest.skip("this user may not mount a small file system")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_a_real_full_disk(small_disk: Path, tmp_path: Path) -> None:
-    """Full while a checkpoint is written: the one before is whole, the bytes are said; with room the run goes on."""
-    tiny.train(tmp_path / "whole")
-    with start(tiny.config(), small_disk / "run") as run:
-        run.train(230)
-        kept = [checkpoint.step_of(path) for path in checkpoint.found(small_disk / "run" / "checkpoint")]
-        ballast = small_disk / "ballast"
-        with ballast.open("wb", buffering=0) as file, suppress(OSError):
-            while True:
-                file.write(b"x" * 1024)
-        os.truncate(ballast, ballast.stat().st_size - 8192)  # enough for a row, not for a checkpoint
-        with pytest.raises(Failed, match=r"the disk is full: a (checkpoint|policy) needs \d{4,6} bytes"):
-            run.train()
-    assert [checkpoint.step_of(path) for path in checkpoint.found(small_disk / "run" / "checkpoint")] == kept
-    assert verify(small_disk / "run") == []
-    ballast.unlink()
-    with resume(small_disk / "run") as run:
-        run.train()
-    assert tiny.content(small_disk / "run") == tiny.content(tmp_path / "whole")
-
-
-def test_a_limit_of_file_sizes(tmp_path: Path) -> None:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with start(tiny.config(), tmp_path / "run") as run:
-        run.train(230)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, before[1]))
-        try:
-            with pytest.raises(Failed, match=r"the disk is full: .* needs \d+ bytes .*File too large"):
-                run.train()
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert verify(tmp_path / "run") == []
-    with resume(tmp_path / "run") as run:
-        assert run.step == 230
-
-
-def test_too_little_room_is_seen_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with start(tiny.config(), tmp_path / "run") as run:
-        run.train(140)
-        monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 0, 123))
-        with pytest.raises(Failed, match=r"needs \d+ bytes in .*, where 123 are free.*step-000000140 is whole"):
-            run.train(149)
-    assert not list((tmp_path / "run" / "checkpoint").glob(".*"))
-
-
-@pytest.mark.parametrize("name", ["evaluations.csv", "progress.csv"])
-def test_a_full_disk_while_rows_are_written(name: str, tmp_path: Path) -> None:
-    tiny.train(tmp_path / "whole")
-    with start(tiny.config(), tmp_path / "run") as run:
-        run.train(230)
-
-        class Full:
-            def write(self, content: bytes) -> None:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-            def flush(self) -> None: ...
-            def close(self) -> None: ...
-
-        table = getattr(run.record, name.removesuffix(".csv"))
-        table._file = Full()
-        with pytest.raises(Failed, match=rf"the disk is full: .*{name} could not be written .*make room and resume"):
-            run.train()
-    assert inspect_run(tmp_path / "run").state == "failed"
-    with resume(tmp_path / "run") as run:
-        run.train()
-    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
 
 
 # -------------------------------------------------------------------------- folders
@@ -187,11 +101,61 @@ def test_runs_and_their_states(tmp_path: Path) -> None:
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     lock = Lock(tmp_path)
-    with pytest.raises(Refused, match=f"in use by process {os.getpid()} on {platform.node()}"):
+    with pytest.raises(Refused, match=rf"in use by this very process \({os.getpid()}\): close\(\) the run"):
         Lock(tmp_path)
     lock.release()
     lock.release()
     Lock(tmp_path).release()
+
+
+def test_who_is_refused_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process is quicker by a moment: after we saw that there is no folder, before we asked for its lock."""
+    tiny.train(tmp_path / "whole")
+    real, first = RunFolder.make, []
+
+    def make(place: RunFolder) -> bool:
+        monkeypatch.setattr(RunFolder, "make", real)
+        first.append(start(tiny.config(), tmp_path / "run"))
+        return real(place) or True  # as who asked before
+
+    monkeypatch.setattr(RunFolder, "make", make)
+    with pytest.raises(InUse):
+        start(tiny.config(), tmp_path / "run")
+    with first[0] as run:
+        run.train()
+    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+    with pytest.raises(Refused, match=r"a run in .* already"):
+        start(tiny.config(), tmp_path / "run")
+
+
+def test_a_lock_that_was_removed_meanwhile_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = fcntl.flock
+
+    def flock(fd: int, what: int) -> None:
+        (tmp_path / "lock").unlink()
+        real(fd, what)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(InUse, match="given up by another process: try again"):
+        Lock(tmp_path)
+
+
+def test_signs_of_life_come_while_nothing_else_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An evaluation may take longer than a lock stays fresh."""
+    monkeypatch.setattr("rewirl.training.lock.SIGN_SECONDS", 0.01)
+    hour_ago = time.time() - 3600
+    with start(tiny.config(), tmp_path / "run"):
+        os.utime(tmp_path / "run" / "lock", (hour_ago, hour_ago))
+        until = time.monotonic() + 20
+        while (tmp_path / "run" / "lock").stat().st_mtime < hour_ago + 60 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert (tmp_path / "run" / "lock").stat().st_mtime > hour_ago + 60
+    assert not [thread for thread in threading.enumerate() if thread.name == "rewirl lock" and not ended(thread)]
+
+
+def ended(thread: threading.Thread) -> bool:
+    thread.join(5)
+    return not thread.is_alive()
 
 
 def write_lock(folder: Path, **changes: Any) -> None:

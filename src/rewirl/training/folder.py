@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,19 +36,36 @@ class RunFolder:
         self.initial_policy = path / "initial_policy.safetensors"
         self.replay = path / "replay.bin"
 
-    def make(self) -> None:
-        """Refused when it cannot be made or written to."""
+    def make(self) -> bool:
+        """Whether it was not there before; refused when it cannot be made or written to."""
+        new = True
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            try:
+                self.path.mkdir(parents=True)
+            except FileExistsError:
+                new = False
             if not os.access(self.path, os.W_OK | os.X_OK):
                 raise PermissionError(13, os.strerror(13))
             trial = self.path / ".trial"
             trial.write_bytes(b"")
             trial.unlink()
         except OSError as error:
+            if new:
+                with suppress(OSError):
+                    self.path.rmdir()
             raise Refused(
                 f"the run folder {self.path} cannot be written to ({error.strerror}): choose another place"
             ) from None
+        return new
+
+    def discard(self) -> None:
+        """Removes the files of a run that could not begin; the lock is its holder's."""
+        files = [self.config, self.status, self.evaluations, self.progress, self.wiring, self.about, self.policy]
+        for file in (*files, self.best_policy, self.initial_policy, self.replay):
+            file.unlink(missing_ok=True)
+        self.clean()
+        with suppress(OSError):
+            self.checkpoints.rmdir()
 
     def set_status(self, state: str, step: int, message: str = "") -> None:
         write_aside(self.status, to_json({"state": state, "step": step, "message": message}))

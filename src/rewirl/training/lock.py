@@ -6,14 +6,18 @@ import errno
 import fcntl
 import os
 import platform
+import threading
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rewirl.errors import Refused
-from rewirl.training.files import from_json, to_json
+from rewirl.training.files import FULL, from_json, to_json
 
+SIGN_SECONDS = 10.0
+"""Between two signs of life."""
 STALE = 120.0
 """Seconds without a sign of life after which a process on another machine counts as dead."""
 
@@ -52,17 +56,25 @@ class Lock:
     """Held from `Lock(folder)` to `release`, and by nobody once its process is dead, however it died.
 
     The system's own lock (flock) decides between processes that begin at the same moment; what is written in the file
-    is for other machines, on shared storage where flock may mean nothing, and for people.
+    is for other machines, on shared storage where flock may mean nothing, and for people. A thread gives the signs of
+    life, so that they come however long an evaluation takes.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "lock"
-        self._fd: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            self._take(self._fd)
-        except BaseException:
-            os.close(self._fd)
-            raise
+            self._fd: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                self._take(self._fd)
+            except BaseException:
+                os.close(self._fd)
+                raise
+        except OSError as error:
+            right = "make room" if error.errno in FULL else "choose another place"
+            raise Refused(f"{self._path} could not be written ({error.strerror}): {right} and try again") from error
+        self._mine = threading.Lock()
+        self._released = threading.Event()
+        threading.Thread(target=self._live, name="rewirl lock", daemon=True).start()
 
     def _take(self, fd: int) -> None:
         holder = holder_of(self._path.parent)
@@ -70,24 +82,46 @@ class Lock:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                raise InUse(f"{self._path.parent} is in use by {holder or 'another process'}") from None
+                raise InUse(_in_use(self._path.parent, holder)) from None
         if holder and holder.alive:
-            raise InUse(f"{self._path.parent} is in use by {holder}")
+            raise InUse(_in_use(self._path.parent, holder))
+        if not self._path.exists() or not os.path.samestat(os.fstat(fd), self._path.stat()):
+            raise InUse(f"{self._path.parent} was just given up by another process: try again")
         me = Holder.me()
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, to_json({"pid": me.pid, "started": me.started, "host": me.host}), 0)
+        try:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, to_json({"pid": me.pid, "started": me.started, "host": me.host}), 0)
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            raise
 
     def touch(self) -> None:
         """A sign of life, for other machines."""
-        if self._fd is not None:
-            os.utime(self._fd)
+        with self._mine:  # or the number could be another file's by now
+            if self._fd is not None:
+                os.utime(self._fd)
 
-    def release(self) -> None:
-        """Lets the next one in. The file stays: removing it would let two in at once."""
-        if self._fd is not None:
-            os.ftruncate(self._fd, 0)
-            os.close(self._fd)
-            self._fd = None
+    def release(self, *, remove: bool = False) -> None:
+        """Lets the next one in. The file stays, unless there is no run to guard."""
+        self._released.set()
+        with self._mine:
+            if self._fd is not None:
+                if remove:
+                    self._path.unlink(missing_ok=True)
+                os.ftruncate(self._fd, 0)
+                os.close(self._fd)
+                self._fd = None
+
+    def _live(self) -> None:
+        while not self._released.wait(SIGN_SECONDS):
+            with suppress(OSError):  # of storage that is away for a moment
+                self.touch()
+
+
+def _in_use(folder: Path, holder: Holder | None) -> str:
+    if holder and replace(holder, seen=0.0) == replace(Holder.me(), seen=0.0):
+        return f"{folder} is in use by this very process ({holder.pid}): close() the run or agent that has it"
+    return f"{folder} is in use by {holder or 'another process'}"
 
 
 def holder_of(folder: Path) -> Holder | None:

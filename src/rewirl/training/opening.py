@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rewirl.deploy.files import write_aside
@@ -14,6 +15,7 @@ from rewirl.training.checkpoint import Damaged
 from rewirl.training.config import RunConfig
 from rewirl.training.environments import EnvLike, Misbehaved, Source, probe, wrappers_of
 from rewirl.training.evaluation import Snapshot
+from rewirl.training.files import complaining
 from rewirl.training.folder import RunFolder, inspect_run
 from rewirl.training.initial import InitialPolicy, keep, kept, pinned
 from rewirl.training.observer import Observer
@@ -44,25 +46,9 @@ def start(
         run.begin(Replay.in_memory(config.replay_size, run.shape))
         return run
     place = RunFolder(folder)
-    if place.config.exists():
-        raise Refused(
-            f"there is a run in {folder} already: go on with it (rewirl train --resume {folder}) or choose another name"
-        )
+    _check_free(place)
     unfit = _probe(source, config)
-    new = not folder.exists()
-    place.make()
-    try:
-        run = _begin(config, source, Store(place), observers, initial)
-    except Refused:
-        if new:
-            for leftover in ("lock", "replay.bin"):
-                (folder / leftover).unlink(missing_ok=True)
-            folder.rmdir()
-        raise
-    if initial:
-        keep(place, initial)
-    write_aside(place.config, run.config_file)
-    about.write(place.about, run.step)
+    run = _begin_new(config, source, place, observers, initial)
     if unfit:
         run.tell(f"{unfit}: the run can be resumed, but is not promised to be the same bit by bit")
     return run
@@ -88,19 +74,63 @@ def resume(
         raise
 
 
+def _check_free(place: RunFolder) -> None:
+    if place.config.exists():
+        raise Refused(
+            f"there is a run in {place.path} already: go on with it (rewirl train --resume {place.path}) or choose "
+            "another name"
+        )
+
+
+def _begin_new(
+    config: RunConfig, source: Source, place: RunFolder, observers: Sequence[Observer], initial: InitialPolicy | None
+) -> Run:
+    """All files of a new run, or none: a folder that was made for it is removed again. Only by who has its lock, for
+    another process may have begun a run in it since."""
+    new = place.make()
+    try:
+        store = Store(place)
+        try:
+            _check_free(place)
+            run = _begin(config, source, store, observers, initial)
+            with complaining(place.initial_policy):
+                if initial:
+                    keep(place, initial)
+            _write_head(run, place)
+        except BaseException:
+            if new:
+                place.discard()
+            store.close(remove=new)
+            raise
+    except BaseException:
+        if new:
+            with suppress(OSError):  # another one's files are in it
+                place.path.rmdir()
+        raise
+    return run
+
+
+def _write_head(run: Run, place: RunFolder) -> None:
+    with complaining(place.config):
+        write_aside(place.config, run.config_file)
+    with complaining(place.about):
+        about.write(place.about, run.step)
+
+
 def _begin(
     config: RunConfig, source: Source, store: Store, observers: Sequence[Observer], initial: InitialPolicy | None
 ) -> Run:
+    run = Run(config, source, store, observers, initial)
     try:
-        run = Run(config, source, store, observers, initial)
         slots = ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every)
         replay = ReplayFile.create(store.place.replay, config.replay_size, slots, run.shape)
         store.set_limit(config, replay)
         run.begin(replay)
         run.record.begin(run.agent.networks)
-        store.place.checkpoints.mkdir(exist_ok=True)
+        with complaining(store.place.checkpoints):
+            store.place.checkpoints.mkdir(exist_ok=True)
     except BaseException:
-        store.close()
+        run.abandon()
         raise
     return run
 
@@ -122,8 +152,7 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
         for newer in candidates[: candidates.index(path)]:
             checkpoint.remove(newer)
         checkpoint.clean(place.checkpoints)
-        write_aside(place.config, run.config_file)
-        about.write(place.about, run.step)
+        _write_head(run, place)
         for text in [*(f"{problem}; the checkpoint before it is used" for problem in problems), *notices]:
             run.tell(text)
         return run
@@ -134,8 +163,7 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
         raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")
     source = Source(config.task, config.task if env is None else env)
     run = _begin(config, source, store, observers, kept(place, config))
-    write_aside(place.config, run.config_file)
-    about.write(place.about, run.step)
+    _write_head(run, place)
     return run
 
 
@@ -185,7 +213,8 @@ def _load(
         if not run.record.begin(run.agent.networks, files["evaluations.csv"], files["progress.csv"]):
             run.tell(f"{place.wiring} is damaged: how the wiring moved is not known for every evaluation")
         if "best_policy.safetensors" in files:
-            write_aside(place.best_policy, files["best_policy.safetensors"])
+            with complaining(place.best_policy):
+                write_aside(place.best_policy, files["best_policy.safetensors"])
     except BaseException:
         run.abandon()
         raise

@@ -282,8 +282,6 @@ class Run:
         if now - self._told >= PROGRESS_SECONDS:
             self._told = now
             self.record.flush()
-            if self.store:
-                self.store.touch()
             self._everyone.on_progress(self)
 
     def _stopped(self, number: signal.Signals) -> None:

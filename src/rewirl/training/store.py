@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from rewirl.deploy.policy import Policy
 from rewirl.errors import Failed, Stopped
 from rewirl.training import checkpoint
 from rewirl.training.config import RunConfig
-from rewirl.training.files import room_for
+from rewirl.training.files import complaining, room_for, what_is_left
 from rewirl.training.folder import RunFolder
 from rewirl.training.lock import Lock
 from rewirl.training.replay import ReplayFile
@@ -19,9 +18,6 @@ from rewirl.training.saved import Saved, named, pack
 if TYPE_CHECKING:
     from rewirl.training.run import Run
 
-TOUCH_SECONDS = 10.0
-"""Between two signs of life for other machines."""
-
 
 class Store:
     """Holds the lock from its making to `close`."""
@@ -29,7 +25,6 @@ class Store:
     def __init__(self, place: RunFolder) -> None:
         self.place = place
         self._lock = Lock(place.path)
-        self._touched = time.monotonic()
         self.last_step = 0
         """Of the last checkpoint; 0 before the first."""
         self.limit = 0
@@ -85,7 +80,7 @@ class Store:
     def save_policies(self, policy: Policy, is_best: bool) -> None:
         """The last policy, and the best one if it is that."""
         needed = 12 * sum(policy.links)
-        with room_for("a policy", needed, self.place.path, "the last checkpoint is whole, make room and resume"):
+        with room_for("a policy", needed, self.place.path, what_is_left(self.place.path)):
             policy.save(self.place.policy)
             if is_best:
                 policy.save(self.place.best_policy)
@@ -95,14 +90,16 @@ class Store:
         row = run.evaluations[-1] if run.evaluations else None
         if row is None or row.step != run.step:
             self.save_policies(run.policy(), is_best=False)
-        self.place.set_status("done", run.step)
+        with complaining(self.place.status):
+            self.place.set_status("done", run.step)
         if not run.config.keep_replay:
             for older in checkpoint.found(self.place.checkpoints)[1:]:
                 checkpoint.remove(older)  # of no use without the replay
             self.place.replay.unlink(missing_ok=True)
 
     def running(self, step: int) -> None:
-        self.place.set_status("running", step)
+        with complaining(self.place.status):
+            self.place.set_status("running", step)
 
     def ended(self, step: int, done: bool, error: BaseException | None) -> None:
         """Writes down how it ended, if the disk lets it."""
@@ -117,11 +114,5 @@ class Store:
             if error is None:
                 raise Failed(f"{self.place.status} could not be written: {problem.strerror}") from problem
 
-    def touch(self) -> None:
-        """A sign of life, now and then."""
-        if time.monotonic() - self._touched >= TOUCH_SECONDS:
-            self._touched = time.monotonic()
-            self._lock.touch()
-
-    def close(self) -> None:
-        self._lock.release()
+    def close(self, *, remove: bool = False) -> None:
+        self._lock.release(remove=remove)
