@@ -115,6 +115,13 @@ def test_over_tasks(tmp_path: Path) -> None:
     assert found.profiles["td3"].share[0] == 1
 
 
+def test_what_is_there_from_the_first_step_is_reached(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", [5.0, 4.0], method="td3", steps=5000)
+    write_run(tmp_path / "b", [6.0, 6.0], method="ds-td3", steps=5000)
+    each = ratios(compared(tmp_path))
+    assert [item.share_of_steps for item in (*each, *over_tasks(each))] == [0.0, 0.0]
+
+
 def test_a_method_without_all_tasks_is_left_out_of_what_is_over_tasks(tmp_path: Path) -> None:
     pair(tmp_path, "HalfCheetah-v5")
     pair(tmp_path, "Hopper-v5")

@@ -16,7 +16,7 @@ from synthetic import write_run, write_study
 from rewirl.cli import main
 from rewirl.experiments.comparison import compare
 from rewirl.experiments.groups import grouped
-from rewirl.experiments.report.provenance import command_of, facts, run_table
+from rewirl.experiments.report.provenance import command_of, commands_of, facts, run_table
 from rewirl.experiments.report.style import INKS, inks_for
 from rewirl.experiments.runs import load, load_run
 from rewirl.experiments.wiring import studies
@@ -202,6 +202,21 @@ def test_the_command_of_a_run_makes_the_same_run(given: dict[str, object], tmp_p
     train.arguments(parser)
     args = parser.read(words[2:])
     assert train.resolved(args, train.given(args)) == run.config
+
+
+def test_commands_of_variants_go_to_folders_of_their_own(tmp_path: Path) -> None:
+    for name, block in (("single", 1), ("blocks", 4)):
+        for seed in (1, 2):
+            write_run(tmp_path / f"{name}{seed}", [1.0], method="ds-td3", seed=seed, block=block, steps=5000)
+    runs = compare(load([tmp_path])).runs
+    usual = "rewirl train ds-td3 HalfCheetah-v5 --seed"
+    assert sorted(commands_of(runs)) == [
+        f"{usual} 1 --steps 5000",
+        f"{usual} 1 --steps 5000 --block 4 --name blocks1",
+        f"{usual} 2 --steps 5000",
+        f"{usual} 2 --steps 5000 --block 4 --name blocks2",
+    ]
+    assert commands_of([runs[0], runs[0], runs[0]])[2].endswith("-seed1-2")
 
 
 def test_versions_machine_and_what_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -148,15 +147,21 @@ def read_evaluations(content: bytes) -> tuple[Ints, dict[str, Floats]]:
         raise ValueError(str(error)) from None
     if rows and (missing := [name for name in NEEDED if rows[0].get(name) is None]):
         raise ValueError(f"it has no column {missing[0]}")
-    steps = np.array([int(row["step"]) for row in rows], dtype=np.int64)
-    columns = {name: np.array([_number(row.get(name)) for row in rows]) for name in (*NEEDED[1:], *WANTED)}
+    steps = np.array([_read(int, row["step"], "step") for row in rows], dtype=np.int64)
+    columns = {
+        name: np.array([_read(float, row.get(name) or "nan", name) for row in rows]) for name in (*NEEDED[1:], *WANTED)
+    }
     if np.any(np.diff(steps) <= 0) or not np.isfinite(columns["return_mean"]).all():
         raise ValueError("its steps do not rise, or a return is no number")
     return steps, columns
 
 
-def _number(text: str | None) -> float:
-    return float(text) if text else math.nan
+def _read(kind: type[int] | type[float], text: str, column: str) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        what = "whole number" if kind is int else "number"
+        raise ValueError(f"its column {column} has {text[:20]!r}, which is no {what}") from None
 
 
 def _start(folder: Path, config: RunConfig) -> str | None:

@@ -11,7 +11,7 @@ from rewirl.experiments.comparison import Comparison, Ratios, TaskComparison, ov
 from rewirl.experiments.numbers import ratio, spaced, steps_text
 from rewirl.experiments.paper import STEPS
 from rewirl.experiments.report.figures import KINDS, file_name
-from rewirl.experiments.report.provenance import command_of, facts
+from rewirl.experiments.report.provenance import commands_of, facts
 from rewirl.experiments.report.style import Ink
 from rewirl.experiments.report.table import Table
 from rewirl.experiments.wiring import WiringStudy
@@ -193,7 +193,7 @@ class Page:
 
     def _reproduce(self, about: str) -> str:
         runs = self.comparison.runs
-        commands = "\n".join(dict.fromkeys(command_of(run) for run in runs))
+        commands = "\n".join(commands_of(runs))
         rows = [
             ("This report", f"<code>{_text(about)}</code>"),
             *((_text(name), _text(value)) for what in ("versions", "machine") for name, value in facts(runs, what)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from itertools import chain, count
 from typing import Any
 
 from rewirl.experiments.comparison import Comparison
@@ -29,10 +30,24 @@ def command_of(run: TrainedRun) -> str:
     return shlex.join(words)
 
 
+def commands_of(runs: Sequence[TrainedRun]) -> list[str]:
+    """The command of each; those that would go to the same folder get names of their own."""
+    commands: list[str] = []
+    taken: set[tuple[str, str]] = set()
+    for run in runs:
+        task, usual = run.config.task, f"{run.config.method}-seed{run.config.seed}"
+        names = chain((usual, run.folder.name), (f"{usual}-{number}" for number in count(2)))
+        name = next(name for name in names if name and (task, name) not in taken)
+        taken.add((task, name))
+        commands.append(command_of(run) + (f" --name {shlex.quote(name)}" if name != usual else ""))
+    return commands
+
+
 def run_table(comparison: Comparison) -> Table:
     """Every run, with the command that trains it again."""
     rows: list[list[str]] = []
     records: list[Record] = []
+    commands = iter(commands_of(comparison.runs))
     for task in comparison.tasks:
         for group in task.groups:
             for run in group.runs:
@@ -45,7 +60,7 @@ def run_table(comparison: Comparison) -> Table:
                     {
                         **{"task": task.task, "method": group.label, "seed": run.config.seed, "state": state},
                         **{"last_evaluation": run.last, "steps": run.config.steps, "folder": str(run.folder)},
-                        "command": command_of(run),
+                        "command": next(commands),
                         "typed": "; ".join(session.command for session in run.about if session.command) or None,
                         "versions": " ".join(f"{name}={value}" for name, value in versions.items()) or None,
                     }
