@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rewirl.deploy.files import write_aside
+from rewirl.deploy.policy import Policy
 from rewirl.errors import Refused
 from rewirl.training.config import RunConfig
 from rewirl.training.files import from_json, to_json
@@ -77,6 +78,14 @@ class RunFolder:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
+
+    def has_policy(self) -> bool:
+        """Whether the last policy is there and whole."""
+        try:
+            Policy.load(self.policy)
+        except (OSError, Refused):
+            return False
+        return True
 
     def clean(self) -> None:
         """Removes what a kill left of files that were being written."""

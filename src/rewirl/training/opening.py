@@ -183,6 +183,12 @@ def _config(place: RunFolder, saved: str | None, given: RunConfig | None, notice
                 f"{what} since the run in {place.path} was begun ({'; '.join(differences)}): resume it as it was, or "
                 "begin another run"
             )
+    made = max(inspect_run(place.path).step, *map(checkpoint.step_of, checkpoint.found(place.checkpoints)), 0)
+    if given and given.steps < made:
+        raise Refused(
+            f"the run in {place.path} has made {made:,} steps already, and {given.steps:,} are asked for: ask for as "
+            "many or more"
+        )
     return given or config
 
 
@@ -219,6 +225,9 @@ def _load(
         run.abandon()
         raise
     store.last_step = saved.step
+    store.finished = saved.step >= config.steps and place.read_status().get("state") == "done" and place.has_policy()
+    if saved.step >= config.steps and not place.has_policy():
+        run.tell(f"{place.policy} is missing or damaged: it is written again from the checkpoint of step {saved.step}")
     if differing := saved.differing_versions():
         run.tell(
             f"the checkpoint was made elsewhere ({', '.join(differing)}): the run goes on, but is not promised to be "
@@ -229,9 +238,11 @@ def _load(
 
 def _check_wrappers(run: Run, place: RunFolder) -> None:
     """A config names the task alone: of what was around it the policy knows."""
-    try:
-        before = Policy.load(place.policy).metadata.get("wrappers", "")
-    except (OSError, Refused):
+    for file in (place.policy, place.best_policy):
+        with suppress(OSError, Refused):
+            before = Policy.load(file).metadata.get("wrappers", "")
+            break
+    else:
         return  # nothing to compare with
     now = wrappers_of(run.loop.env.env)
     if before != now:

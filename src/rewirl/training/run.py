@@ -116,8 +116,8 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether all steps of the config are made."""
-        return self.loop.step >= self.config.steps
+        """Whether all steps of the config are made and, in a folder, all that follows from them is written."""
+        return self.loop.step >= self.config.steps and (self.store is None or self.store.finished)
 
     @property
     def seconds(self) -> float:
@@ -136,7 +136,8 @@ class Run:
 
     def policy(self) -> Policy:
         """The policy as it is now."""
-        return self._policy(Snapshot.of(self.agent, self.step))
+        row = self.evaluations[-1] if self.evaluations and self.evaluations[-1].step == self.step else None
+        return self._policy(Snapshot.of(self.agent, self.step), row)
 
     # ---------------------------------------------------------------------- to do
 
@@ -234,7 +235,7 @@ class Run:
         if self.store:
             if self.store.last_step != self.step:
                 self.checkpoint()
-            if self.done:
+            if self.step >= self.config.steps:
                 self.store.finish(self)
 
     def _start(self) -> None:

@@ -27,6 +27,8 @@ class Store:
         self._lock = Lock(place.path)
         self.last_step = 0
         """Of the last checkpoint; 0 before the first."""
+        self.finished = False
+        """Whether all that follows from the last step is written."""
         self.limit = 0
         """Steps from one checkpoint to the next, at most."""
 
@@ -88,7 +90,7 @@ class Store:
     def finish(self, run: Run) -> None:
         """The run is done: its last policy, and no replay unless it is wanted."""
         row = run.evaluations[-1] if run.evaluations else None
-        if row is None or row.step != run.step:
+        if row is None or row.step != run.step or not self.place.has_policy():
             self.save_policies(run.policy(), is_best=False)
         with complaining(self.place.status):
             self.place.set_status("done", run.step)
@@ -96,6 +98,7 @@ class Store:
             for older in checkpoint.found(self.place.checkpoints)[1:]:
                 checkpoint.remove(older)  # of no use without the replay
             self.place.replay.unlink(missing_ok=True)
+        self.finished = True
 
     def running(self, step: int) -> None:
         with complaining(self.place.status):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +26,26 @@ def verify(folder: Path) -> list[str]:
     """What is wrong with a run folder, a sentence each; nothing is changed."""
     place = RunFolder(folder)
     info = inspect_run(folder)
-    if info.config is None:
-        return [f"{place.config} is no config of a run"]
-    problems: list[str] = []
-    for part_of_it in (_config_and_checkpoints, _tables, _policies):
-        problems += part_of_it(place, info.config, info.state)
+    config, problems = info.config, []
+    if config is None:
+        problems = [f"{place.config} is no config of a run"]
+        config = _saved_config(place)
+    if config is None:
+        return [*problems, *_policy_files(place, {})]
+    for part_of_it in (_checkpoints, _tables, _policies):
+        problems += part_of_it(place, config, info.state)
     return problems
 
 
-def _config_and_checkpoints(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
+def _saved_config(place: RunFolder) -> RunConfig | None:
+    """The copy in a checkpoint: without a config nothing else could be judged."""
+    for path in checkpoint.found(place.checkpoints):
+        with suppress(*UNFIT):
+            return RunConfig.from_toml(checkpoint.read(path)["config.toml"].decode("utf-8"))
+    return None
+
+
+def _checkpoints(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
     found = checkpoint.found(place.checkpoints)
     if state == "done" and not found:
         yield f"{place.checkpoints} is empty, and the run is done"
@@ -66,9 +78,10 @@ def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
 def _tables(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
     if state == "running":
         return  # rows may be on their way
-    yield from _about(place.evaluations, lambda: _evaluation_steps(place.evaluations, config))
+    problems = list(_about(place.evaluations, lambda: _evaluation_steps(place.evaluations, config)))
+    yield from problems
     yield from _about(place.progress, lambda: _episode_steps(place.progress))
-    if place.wiring.exists():
+    if place.wiring.exists() and not problems:  # rows that are wrong say nothing about it
         yield from _about(place.wiring, lambda: _wiring(place))
 
 
@@ -98,10 +111,16 @@ def _wiring(place: RunFolder) -> None:
 
 
 def _policies(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
-    for path in (place.policy, place.best_policy):
-        if path.exists() or state == "done":
-            yield from _about(path, lambda path=path: Policy.load(path))  # type: ignore[misc]
+    # The best one is the best of the evaluations: without any there is none.
+    done = state == "done"
+    yield from _policy_files(place, {place.policy: done, place.best_policy: done and config.eval_every > 0})
     yield from _about(place.initial_policy, lambda: kept(place, config))
+
+
+def _policy_files(place: RunFolder, wanted: Mapping[Path, bool]) -> Iterator[str]:
+    for path in (place.policy, place.best_policy):
+        if path.exists() or wanted.get(path):
+            yield from _about(path, lambda path=path: Policy.load(path))  # type: ignore[misc]
 
 
 def _about(path: Path, check: Callable[[], object]) -> Iterator[str]:
