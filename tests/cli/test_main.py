@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import os
 import subprocess
@@ -157,6 +158,19 @@ def test_dry_run_counts_as_the_paper_does(capsys, tmp_path):
     for shown in ("106,169", "50.6% of 214,784", "0.4918 × dense", "1,911 + 32,768 + 1,536", "168 MB for 1,000,000"):
         assert shown in sparse
     assert not (tmp_path / "runs").exists()
+
+
+def test_dry_run_counts_what_the_run_will_have(capsys, tmp_path):
+    words = "train ds-td3 Pendulum-v1 --hidden 8 8 --steps 400 --random-steps 150 --eval-every 200 --eval-episodes 2"
+    assert run(f"{words} --dry-run") == 0
+    shown = capsys.readouterr().out
+    assert run(f"{words} --run-dir run") == 0
+    with open(tmp_path / "run" / "evaluations.csv") as file:
+        row = list(csv.DictReader(file))[-1]
+    assert row["step"] == "400"
+    assert f"{float(row['paper_flops']):.4e} for 250 updates, " in shown
+    # Episodes of Pendulum are 200 steps, always.
+    assert f"{float(row['full_flops']):.4e} for 250 updates and 1,450 actions, " in shown
 
 
 def test_dry_run_says_when_nothing_would_be_learned(capsys):

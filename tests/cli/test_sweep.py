@@ -10,7 +10,7 @@ from rich.console import Console
 from rewirl.cli import main, sweep_plan
 from rewirl.cli.sweep_display import LiveSweep, SweepDisplay, outcome, reasons
 from rewirl.experiments import Plan, Sweep, load_grid, parse_grid, plan
-from rewirl.experiments.calibration import Costs, calibrate, kind_of
+from rewirl.experiments.calibration import Calibration, calibrate, kind_of
 from rewirl.experiments.progress import Progress
 from rewirl.experiments.workers import Processes
 from rewirl.training.config import RunConfig
@@ -104,7 +104,7 @@ def test_dry_run_shows_runs_hours_and_disk_and_starts_nothing(capsys, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["g.toml"]
 
 
-COSTS = Costs(
+COSTS = Calibration(
     random_step=0.001, step=0.01, evaluation_step=0.002, episode=200, state=1000, policy=10, record=36, links=800
 )
 

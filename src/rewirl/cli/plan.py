@@ -11,11 +11,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from rewirl.agents.box import ActionBox
-from rewirl.agents.costs import costs
+from rewirl.agents.costs import Costs, costs
 from rewirl.agents.methods import method
 from rewirl.agents.transitions import Transitions
-from rewirl.cli.tables import size, table
+from rewirl.cli.tables import count, size, table
 from rewirl.errors import Refused
+from rewirl.experiments.calibration import evaluations, longest_episode
 from rewirl.training.config import RunConfig
 from rewirl.training.environments import Environment, make_by_name
 
@@ -67,7 +68,7 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
     agent = chosen.agent(n_obs, box, config.options, config.wiring(), np.random.default_rng(config.seed))
     cost = costs(n_obs, box.size, config.options, config.wiring())
     updates = max(config.steps - config.random_steps, 0)
-    evaluations = config.steps // config.eval_every + 1 if config.eval_every else 0
+    watched = evaluations(config)
 
     networks = table("network", "widths", "links per layer", "links", "of dense", right=("links", "of dense"))
     for name, network in agent.networks.items():
@@ -75,26 +76,33 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
         networks.add_row(name, widths, layers, f"{network.count:,}", f"{network.count / network.dense_count:.1%}")
     networks.add_row("together", "", "", f"{cost.links:,}", f"{cost.links / cost.dense_links:.1%}", style="bold")
 
-    dense = type(cost)(**{**vars(cost), "actor": cost.dense_actor, "critic": cost.dense_critic})
+    dense = dense_of(cost)
     held = [part.bytes() for part in agent.networks.values()] + [part.bytes() for part in agent.targets.values()]
     memory = sum(sum(part.values()) for part in held)
     replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, box.size) * BYTES
-    # How long evaluations will be is not known yet: their actions are left out here, and counted in the run.
-    full, full_dense = (c.full_flops(updates, updates) for c in (cost, dense))
-    # The paper counts an update for every step.
-    paper, paper_dense = (c.paper_flops(config.steps) for c in (cost, dense))
+    # What evaluations.csv will say at the end, if no episode of an evaluation ends before its time.
+    acted = updates + watched * config.eval_episodes * longest_episode(config.task)
+    full, full_dense = (c.full_flops(updates, acted) for c in (cost, dense))
+    paper, paper_dense = (c.paper_flops(updates) for c in (cost, dense))
     facts = table("", "")
     facts.show_header = False
     for name, value in (
         ("sparsity", f"{cost.sparsity:.1%} of {cost.dense_links:,} weights do not exist"),
-        ("FLOPs, the paper's count", f"{paper:.4e} for {config.steps:,} updates, {paper / paper_dense:.4f} × dense"),
-        ("FLOPs, full count", _times(f"{full:.4e} for {updates:,} updates and as many actions", full, full_dense)),
+        ("FLOPs, the paper's count", _times(f"{paper:.4e} for {updates:,} updates", paper, paper_dense)),
+        ("  as in the paper's tables", f"{cost.paper_flops(config.steps):.4e}, with an update in the random steps too"),
+        ("FLOPs, full count", _times(f"{full:.4e} for {updates:,} updates and {acted:,} actions", full, full_dense)),
+        ("", "with evaluations, each episode of them as long as it may get"),
         ("memory of the networks", f"{size(memory)} with targets, gradients and Adam's moments"),
         ("memory of the replay", f"{size(replay)} for {min(config.replay_size, config.steps):,} transitions"),
-        ("evaluations", f"{evaluations:,} of {config.eval_episodes} episodes"),
+        ("evaluations", f"{watched:,}, each of {count(config.eval_episodes, 'episode')}"),
     ):
         facts.add_row(name, value)
     return Group(Text(config.to_toml().rstrip()), networks, facts, *map(Text, remarks(config)))
+
+
+def dense_of(cost: Costs) -> Costs:
+    """What the same agent costs with all links."""
+    return replace(cost, actor=cost.dense_actor, critic=cost.dense_critic)
 
 
 def remarks(config: RunConfig) -> Iterator[str]:

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 from rich.console import Console, Group, RenderableType
 
 from rewirl.agents.costs import costs
-from rewirl.cli.plan import remarks, sizes
+from rewirl.cli.plan import dense_of, remarks, sizes
 from rewirl.cli.tables import duration, size, table
 from rewirl.experiments import Grid, Job, Plan
-from rewirl.experiments.calibration import Costs, calibrate, kind_of
+from rewirl.experiments.calibration import Calibration, calibrate, kind_of
 from rewirl.training.config import RunConfig
+
+
+Known = dict[RunConfig, Calibration]
+"""By kind of run."""
 
 
 def check(plan: Plan) -> None:
@@ -20,7 +24,7 @@ def check(plan: Plan) -> None:
         sizes(kind)
 
 
-def measured(plan: Plan, console: Console) -> dict[RunConfig, Costs]:
+def measured(plan: Plan, console: Console) -> Known:
     """A few seconds of each kind of run, in memory."""
     kinds = list(dict.fromkeys(kind_of(job.config) for job in plan.jobs if job.state != "done"))
     found = {}
@@ -31,7 +35,7 @@ def measured(plan: Plan, console: Console) -> dict[RunConfig, Costs]:
     return found
 
 
-def shown_plan(plan: Plan, known: dict[RunConfig, Costs], jobs: int | None, cores: int | None = None) -> RenderableType:
+def shown_plan(plan: Plan, known: Known, jobs: int | None, cores: int | None = None) -> RenderableType:
     """All that `--dry-run` prints; more jobs than cores are no faster."""
     numbers = ("steps", "runs", "done", "to go on", "new", "hours each", "disk each")
     rows = table("task", "method", "variant", *numbers, right=numbers)
@@ -55,7 +59,7 @@ def _groups(plan: Plan) -> list[list[Job]]:
     return list(groups.values())
 
 
-def _totals(plan: Plan, known: dict[RunConfig, Costs], jobs: int | None, cores: int | None) -> Iterator[str]:
+def _totals(plan: Plan, known: Known, jobs: int | None, cores: int | None) -> Iterator[str]:
     left = [(job, known[kind_of(job.config)]) for job in plan.jobs if job.state != "done"]
     yield f"{len(plan.jobs)} runs in {plan.folder}: {plan.count('done')} done, {len(left)} to do."
     if not left:
@@ -76,7 +80,7 @@ def _totals(plan: Plan, known: dict[RunConfig, Costs], jobs: int | None, cores: 
     yield f"Disk     {size(kept)} in the end, {size(peak)} at most on the way (the replays of running runs)."
 
 
-def _with_source(job: Job, known: dict[RunConfig, Costs]) -> float:
+def _with_source(job: Job, known: Known) -> float:
     own = 0.0 if job.state == "done" else known[kind_of(job.config)].seconds(job.config, job.step)
     return own + (_with_source(job.source, known) if job.source else 0.0)
 
@@ -93,7 +97,7 @@ def shown_costs(grid: Grid) -> RenderableType:
         config = run.config
         n_obs, box = sizes(config)
         cost = costs(n_obs, box.size, config.options, config.wiring())
-        dense = type(cost)(**{**vars(cost), "actor": cost.dense_actor, "critic": cost.dense_critic})
+        dense = dense_of(cost)
         updates = max(config.steps - config.random_steps, 0)
         paper, full = ((c.paper_flops(config.steps), c.full_flops(updates, updates)) for c in (cost, dense))
         lambdas = " ".join(f"{value:g}" for value in config.lambdas or ()) or "–"

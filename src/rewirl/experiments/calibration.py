@@ -23,8 +23,8 @@ ROW = 300
 
 
 @dataclass(frozen=True)
-class Costs:
-    """Of one kind of run."""
+class Calibration:
+    """What one kind of run takes."""
 
     random_step: float
     """Seconds of a step without learning."""
@@ -45,8 +45,8 @@ class Costs:
         """What is left of a run after so many steps; episodes of an evaluation are taken as long as they may get."""
         random = max(min(config.random_steps, config.steps) - done, 0)
         learning = max(config.steps - max(done, config.random_steps), 0)
-        evaluations = _evaluations(config) * max(config.steps - done, 0) / config.steps
-        evaluating = evaluations * config.eval_episodes * self.episode * self.evaluation_step
+        evaluated = evaluations(config) * max(config.steps - done, 0) / config.steps
+        evaluating = evaluated * config.eval_episodes * self.episode * self.evaluation_step
         return random * self.random_step + learning * self.step + evaluating
 
     def replay_bytes(self, config: RunConfig) -> int:
@@ -55,7 +55,7 @@ class Costs:
 
     def kept_bytes(self, config: RunConfig) -> int:
         """What is left of a run when it is done."""
-        rows = _evaluations(config)
+        rows = evaluations(config)
         wiring = 0 if config.wiring().rule.name == "dense" else rows * self.links // 8
         kept = self.replay_bytes(config) if config.keep_replay else 0
         return self.state + 3 * self.policy + 2 * rows * ROW + wiring + kept
@@ -73,7 +73,7 @@ def kind_of(config: RunConfig) -> RunConfig:
     return RunConfig.resolve(**shape, **small)
 
 
-def calibrate(kind: RunConfig, seconds: float = SECONDS) -> Costs:
+def calibrate(kind: RunConfig, seconds: float = SECONDS) -> Calibration:
     """Tries a kind of run for some seconds. Refused if it cannot be trained at all."""
     with start(kind) as run:
         run.train(50)  # what is slow for the first time only
@@ -88,11 +88,11 @@ def calibrate(kind: RunConfig, seconds: float = SECONDS) -> Costs:
         width, links = run.shape.width * 4, run.costs.dense_links
     began = time.perf_counter()
     evaluation = evaluate_policy(policy, kind.task, episodes=1)
-    return Costs(
+    return Calibration(
         random_step=random_step,
         step=sorted(step)[len(step) // 2],
         evaluation_step=(time.perf_counter() - began) / evaluation.steps,
-        episode=_episode(kind.task),
+        episode=longest_episode(kind.task),
         state=state,
         policy=_bytes(policy),
         record=width,
@@ -106,11 +106,13 @@ def _seconds_per_step(train: Callable[[int], None], first: int, until: int) -> f
     return (time.perf_counter() - began) / (until - first)
 
 
-def _evaluations(config: RunConfig) -> int:
+def evaluations(config: RunConfig) -> int:
+    """How many a run has."""
     return config.steps // config.eval_every + 1 if config.eval_every else 0
 
 
-def _episode(task: str) -> int:
+def longest_episode(task: str) -> int:
+    """Steps of an episode, at most."""
     env = make_by_name(task)
     env.close()
     return (env.spec.max_episode_steps if env.spec else None) or EPISODE
