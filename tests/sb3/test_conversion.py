@@ -176,3 +176,14 @@ def test_another_environment_is_refused() -> None:
     agent = TD3Agent(5, ActionBox([-1, 0], [3, 11]), TD3Options(), WiringOptions(), np.random.default_rng(0))
     with pytest.raises(ValueError, match="the agent is for 5 numbers as observation and Box"):
         to_sb3(agent, Toy())
+
+
+def test_targets_that_follow_now_and_then_are_refused() -> None:
+    """The engine counts the interval over all updates, Stable-Baselines3 anew in every call of `train`."""
+    box, options = ActionBox([-1.0], [1.0]), SACOptions(hidden=(8, 8), tau=1.0, target_interval=1000)
+    agent = SACAgent(3, box, options, WiringOptions(rule=Dense()), np.random.default_rng(0))
+    with pytest.raises(ValueError, match="target_interval must be 1, not 1000"):
+        to_sb3(agent)
+    model = SAC("MlpPolicy", Toy(), target_update_interval=2, **OPTIONS)
+    with pytest.raises(ValueError, match="target_update_interval must be 1, not 2"):
+        agent_from_sb3(model, Dense(), np.random.default_rng(0))

@@ -129,6 +129,14 @@ def test_a_dense_agent_has_no_movement(tmp_path: Path) -> None:
     assert seen.features()[0].links_at_start is None
 
 
+def test_a_static_agent_was_never_adapted(tmp_path: Path) -> None:
+    trained(tmp_path / "run", method="static-td3", eta=None, adapt_every=None, steps=1200, eval_every=600)
+    seen = look(tmp_path / "run" / "policy.safetensors", episodes=0)
+    assert seen.movement is not None
+    assert (seen.movement.adaptations, str(seen.movement)) == (0, "The wiring was not adapted until then.")
+    assert [feature.actor_links is None for feature in seen.features(most=1)] == [False, True, True]
+
+
 def test_a_policy_file_alone(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     (tmp_path / "policy.safetensors").write_bytes((tmp_path / "run" / "policy.safetensors").read_bytes())

@@ -12,10 +12,10 @@ import pytest
 import tiny
 from gymnasium.spaces import Box
 
-from rewirl import nn
+from rewirl import _core, nn
 from rewirl.agents import METHODS
 from rewirl.errors import Failed, Refused
-from rewirl.training import Observer, Run, resume, start, verify
+from rewirl.training import Observer, Run, about, resume, start, verify
 
 STEPS = 450
 
@@ -216,6 +216,25 @@ def test_rows_after_the_checkpoint_are_cut(tmp_path: Path) -> None:
         assert evaluations.read_bytes() == before
 
 
+@pytest.mark.parametrize("package", about.PACKAGES)
+def test_another_version(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(120)
+    real = about._installed
+    monkeypatch.setattr(about, "_installed", lambda name: "99.0" if name == package else real(name))
+    with resume(tmp_path / "run") as run:
+        assert f"({package} {real(package)} → 99.0): the run goes on, but is not promised" in run.notices[0]
+
+
+def test_another_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_core, "sources", "abc", raising=False)
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(120)
+    monkeypatch.setattr(_core, "sources", "def")
+    with resume(tmp_path / "run") as run:
+        assert "(core abc → def)" in run.notices[0]
+
+
 @pytest.mark.skipif(len(nn.available_isas()) < 2, reason="this machine has one instruction set")
 def test_another_instruction_set(tmp_path: Path) -> None:
     mine = nn.isa()
@@ -243,11 +262,13 @@ class Forgetful(tiny.Walk):
 def test_a_task_that_does_not_repeat_itself_goes_on_with_a_new_episode(tmp_path: Path) -> None:
     with start(tiny.config(), tmp_path / "run", env=Forgetful) as run:
         assert "not deterministic" in run.notices[0]
-        run.train(110 if run.step else 105)
-        middle = run.loop.episode_length
+        run.train(110)
+        while run.loop.episode_length < 2:  # into the middle of an episode, where there is something to repeat
+            run.train(run.step + 1)
+        middle = run.step
     with resume(tmp_path / "run", env=Forgetful) as run:
-        if middle:
-            assert "did not repeat its episode" in run.notices[0]
+        assert f"did not repeat its episode: a new one begins at step {middle}" in run.notices[0]
+        assert run.loop.episode_length == 0
         run.train()
         assert run.done
 

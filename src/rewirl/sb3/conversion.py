@@ -44,7 +44,9 @@ def from_sb3(model: TD3 | SAC, task: str = "") -> Policy:
 def agent_from_sb3(model: TD3 | SAC, rule: Rule, rng: np.random.Generator) -> TD3Agent | SACAgent:
     """The whole agent on the engine: networks, targets and the algorithm's numbers. Adam's moments begin anew.
 
-    An agent that learned with `SparseTraining` goes on with its links by a sparse `rule`, any other by Dense().
+    An agent that learned with `SparseTraining` goes on with its links by a sparse `rule`, any other by Dense(). A SAC
+    whose targets do not follow at every update is refused (`to_sb3` too): the engine counts a target interval over all
+    updates, Stable-Baselines3 anew in every call of `train`, so that the two would not learn alike.
     """
     record, stacks = records.record_of(model), stacks_of(model)
     if rule.sparse != (record is not None):
@@ -75,7 +77,8 @@ def to_sb3(agent: TD3Agent | SACAgent, env: GymEnv | None = None) -> TD3 | SAC:
     """The whole agent as one of Stable-Baselines3: networks, targets and the algorithm's numbers, and new moments.
 
     If it is sparse, `learn` with `SparseTraining` and the same sparsity or λ goes on with its links. Without `env`
-    the agent's own `set_env` is to be called before it learns.
+    the agent's own `set_env` is to be called before it learns. A target interval other than 1 is refused, as in
+    `agent_from_sb3`.
     """
     model = _new_model(agent, env)
     action = spaces.Box(agent.box.low, agent.box.high, dtype=np.float32)
@@ -120,8 +123,17 @@ def _new_model(agent: TD3Agent | SACAgent, env: GymEnv | None) -> TD3 | SAC:
         options |= {"target_policy_noise": td3.target_noise, "target_noise_clip": td3.target_clip}
         return TD3(policy_delay=td3.policy_delay, **options)
     sac = agent.options
+    _check_interval("target_interval", sac.target_interval)
     options |= {"ent_coef": sac.alpha, "target_entropy": agent.target_entropy}
-    return SAC(target_update_interval=sac.target_interval, **options)
+    return SAC(target_update_interval=1, **options)
+
+
+def _check_interval(name: str, interval: int) -> None:
+    if interval != 1:
+        raise ValueError(
+            f"{name} must be 1, not {interval}: the engine counts it over all updates, Stable-Baselines3 anew in every "
+            "call of train, so the targets would not follow alike"
+        )
 
 
 def _links(model: TD3 | SAC, name: str, stack: Stack) -> list[Links]:
@@ -166,10 +178,10 @@ def _td3_options(model: TD3, hidden: tuple[int, ...]) -> TD3Options:
 
 
 def _sac_options(model: SAC, hidden: tuple[int, ...]) -> SACOptions:
+    _check_interval("target_update_interval", model.target_update_interval)
     return SACOptions(
         alpha="auto" if model.log_ent_coef is not None else float(model.ent_coef),
         target_entropy=float(model.target_entropy),
-        target_interval=model.target_update_interval,
         **_common_options(model, hidden),
     )
 

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rewirl import nn
+from rewirl import _core, nn
 from rewirl.deploy.files import write_aside
 from rewirl.training.files import from_json, to_json
 
@@ -44,9 +44,10 @@ class About:
 
 
 def versions() -> dict[str, str]:
-    """Of everything that the numbers of a run come from."""
+    """Of everything that the numbers of a run come from, beside its seed: bits may depend on each."""
     packages = {name: found for name in PACKAGES if (found := _installed(name))}
-    return {**packages, "python": platform.python_version(), "instruction set": nn.isa()}
+    core = {"core": core_sources} if (core_sources := getattr(_core, "sources", "")) else {}  # hash of the C++ sources
+    return {**packages, "python": platform.python_version(), "instruction set": nn.isa(), **core}
 
 
 def machine() -> dict[str, str]:

@@ -131,8 +131,8 @@ class Inspection:
         return self.networks[1:]
 
     def features(self, most: int | None = None) -> list[Feature]:
-        """The inputs, those first whose links carry most weight: observations (so many at most) by the actor's, then
-        actions by the critics'."""
+        """The inputs, those first whose links carry most weight: observations by the actor's, then actions by the
+        critics'. `most` is of the observations alone: all actions, which are few, follow them."""
         policy, n_obs = self.policy, self.policy.n_obs
         names = observation_names(policy.task, n_obs)
         actor = self.actor.input_links(), _share(self.actor.input_weight())

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rewirl.topology import DropAndGrow
 from rewirl.training import wiring_log
 from rewirl.training.config import RunConfig
 from rewirl.training.folder import RunFolder
@@ -96,7 +97,7 @@ def movement_of(place: RunFolder, config: RunConfig, until: int) -> Movement | N
     return Movement(
         steps=tuple(rows[number].step for number in whole),
         wiring={layer: bits[whole] for layer, bits in sparse.items()},
-        adaptations=rows[-1].updates // config.adapt_every,
+        adaptations=rows[-1].updates // config.adapt_every if isinstance(config.wiring().rule, DropAndGrow) else 0,
         replaced=round(sum(row.links_replaced or 0 for row in rows)),
     )
 

@@ -47,14 +47,15 @@ class EvaluationRow:
     full_flops: float
     """Everything: targets, acting and evaluation too."""
     critic_loss: float | None = None
-    """This and what follows: averages and sums since the row before; empty when there was no update."""
+    """This and what follows to the entropy: averages since the row before; empty when there was no update."""
     actor_loss: float | None = None
     q: float | None = None
     alpha: float | None = None
     entropy: float | None = None
     links_replaced: float | None = None
+    """Since the row before, in all networks together; 0 when there was no adaptation."""
     targets_follow: float | None = None
-    """Share of the targets' links that the networks have too, now."""
+    """Share of the targets' links that the networks have too, now; 1 before the first adaptation."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import safetensors.numpy
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 
-from rewirl import nn
 from rewirl.errors import Refused
+from rewirl.training.about import versions
 from rewirl.training.checkpoint import Damaged
 from rewirl.training.files import from_json, to_json
 
@@ -27,11 +27,6 @@ UNFIT = (Damaged, ValueError, KeyError, TypeError, IndexError, OverflowError, Re
 
 Arrays = dict[str, NDArray[np.generic]]
 JSON = dict[str, Any]
-
-
-def versions() -> dict[str, str]:
-    """What bits depend on beside the seed."""
-    return {"instruction set": nn.isa(), **{name: version(name) for name in ("rewirl", "numpy", "gymnasium")}}
 
 
 @dataclass(kw_only=True)
@@ -101,13 +96,10 @@ class Saved:
         return cls(**given)
 
     def differing_versions(self) -> list[str]:
+        """What is not as it was; of what the checkpoint does not name, an older rewirl did not write it down."""
         now = versions()
-        both = {**self.versions, **now}
-        return [
-            f"{name} {self.versions.get(name, '?')} → {now.get(name, '?')}"
-            for name in both
-            if self.versions.get(name) != now.get(name)
-        ]
+        names = [name for name in self.versions if self.versions[name] != now.get(name)]
+        return [f"{name} {self.versions[name]} → {now.get(name, 'none')}" for name in names]
 
 
 def _fits(value: object, hint: str) -> bool:
