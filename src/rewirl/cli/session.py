@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -42,15 +42,22 @@ class LogTo(Observer):
             self._loggers.pop().close()
 
 
-def train(config: RunConfig, folder: Path, console: Console, logs: Sequence[str] = ()) -> None:
-    """Trains until the last step; says so when there is nothing left to do."""
+def train(
+    config: RunConfig,
+    folder: Path,
+    console: Console,
+    logs: Sequence[str] = (),
+    welcome: Callable[[Run], str] | None = None,
+) -> None:
+    """Trains until the last step, with a welcome before it; says so when there is nothing left to do."""
     for name in logs:
         check_logger(name)
     observers = [display(console), LogTo(logs)]
     if not (folder / "config.toml").exists():
         sizes(config)
         run = start(config, folder, observers=observers)
-        for line in (f"Results go to {folder}", *remarks(config)):
+        opening = [welcome(run)] if welcome else []
+        for line in (*opening, f"Results go to {folder}", *remarks(config)):
             say(console, line)
     else:
         run = _go_on(config, folder, console, observers)

@@ -13,7 +13,6 @@ from rewirl.experiments import Grid, Job, Plan
 from rewirl.experiments.calibration import Calibration, calibrate, kind_of
 from rewirl.training.config import RunConfig
 
-
 Known = dict[RunConfig, Calibration]
 """By kind of run."""
 
