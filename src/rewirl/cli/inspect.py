@@ -15,11 +15,11 @@ from rich.text import Text
 
 from rewirl.cli.inspect_page import page
 from rewirl.cli.parser import Parser, whole
+from rewirl.cli.runs import file_at
 from rewirl.cli.tables import show, table
 from rewirl.deploy.files import prepare_folder, write_aside
 from rewirl.errors import Failed, Refused
 from rewirl.training.config import SEEDS
-from rewirl.training.folder import policy_file
 from rewirl.training.inspection import Feature, Inspection, Wired, look
 from rewirl.training.movement import Movement
 
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
             raise Refused(f"--{flag} must be at least {least}, not {getattr(args, flag)}")
     if not 0 <= args.seed < SEEDS:
         raise Refused(f"--seed must be from 0 to {SEEDS - 1}, not {args.seed}")
-    file = policy_file(args.run, best=args.best)
+    file = file_at(args.run, args.best)
     if args.html is not None:
         if args.html.is_dir():
             raise Refused(f"{args.html} is a folder: give a file for --html, e.g. {args.html / 'agent.html'}")

@@ -5,12 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from rewirl.deploy import Policy
-from rewirl.training.folder import policy_file
+from rewirl.errors import Refused
+from rewirl.training.folder import RunFolder, policy_file
 
 
 def policy_at(path: Path, best: bool) -> Policy:
     """The policy in a file, or the last or best one of a run folder."""
-    return Policy.load(policy_file(path, best=best))
+    return Policy.load(file_at(path, best))
+
+
+def file_at(path: Path, best: bool) -> Path:
+    """Where that policy is."""
+    place = RunFolder(path)
+    if best and place.config.exists() and place.policy.exists() and not place.best_policy.exists():
+        raise Refused(f"{path} has no best policy, because it was never evaluated: leave out --best for its last one")
+    return policy_file(path, best=best)
 
 
 def without_wrappers(policy: Policy) -> str | None:

@@ -17,6 +17,9 @@ from rewirl.training.config import RunConfig
 from rewirl.training.initial import pinned
 from rewirl.training.loggers import LOGGERS, Logger, check_logger
 
+FILES = ("evaluations.csv", "policy.safetensors", "best_policy.safetensors")
+"""Of a run folder, what people look for."""
+
 
 class LogTo(Observer):
     """Gives every evaluation's numbers to the loggers that were asked for."""
@@ -97,6 +100,11 @@ def summary(run: Run) -> list[str]:
             f"Return   {rows[0].return_mean:,.1f} → {rows[-1].return_mean:,.1f}   {curve}   "
             f"best {run.best.return_mean:,.1f} at step {run.best.step:,}",
         ]
+        if rows[-1].step < run.step:
+            agent = "of the untrained agent" if rows[-1].step == 0 else f"at step {rows[-1].step:,}"
+            lines.append(
+                f"         The last evaluation was {agent}: rewirl evaluate measures the one of step {run.step:,}."
+            )
     share = f"{costs.links / costs.dense_links:.1%}"
     lines += [
         f"Links    {costs.links:,}, which is {share} of the {costs.dense_links:,} of dense networks",
@@ -104,8 +112,9 @@ def summary(run: Run) -> list[str]:
     ]
     if run.folder is not None:
         where = shlex.quote(str(run.folder))
+        files = [file for file in FILES if (run.folder / file).exists()]
         lines += [
-            f"Results  {run.folder}/ (evaluations.csv, policy.safetensors, best_policy.safetensors)",
+            f"Results  {run.folder}/ ({', '.join(files)})",
             f"Next     rewirl evaluate {where}",
             f"         rewirl export {where} --to c --out device/",
         ]

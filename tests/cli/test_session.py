@@ -1,0 +1,44 @@
+"""What is said when a run from the command line is over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rewirl.cli import main
+
+TINY = "train ds-td3 Pendulum-v1 --hidden 16 16 --random-steps 50 --eval-episodes 1 --run-dir run"
+
+
+def said(capsys: pytest.CaptureFixture[str], words: str, code: int = 0) -> str:
+    assert main(words.split()) == code
+    out, err = capsys.readouterr()
+    return err if code else out
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("every", "last"), [(1000, "of the untrained agent"), (200, "at step 200"), (150, None), (100, None)]
+)
+def test_the_summary_says_of_which_agent_its_returns_are(
+    capsys: pytest.CaptureFixture[str], every: int, last: str | None
+) -> None:
+    out = said(capsys, f"{TINY} --steps 300 --eval-every {every}")
+    assert "Return   " in out
+    assert ("The last evaluation was" in out) == (last is not None)
+    if last is not None:
+        assert f"The last evaluation was {last}: rewirl evaluate measures the one of step 300." in out
+
+
+def test_without_evaluations_there_is_no_best_policy(capsys: pytest.CaptureFixture[str]) -> None:
+    out = said(capsys, f"{TINY} --steps 60 --eval-every 0")
+    assert "Results  run/ (evaluations.csv, policy.safetensors)\n" in out
+    assert not Path("run/best_policy.safetensors").exists()
+    for command in ("evaluate", "inspect"):
+        sentence = "rewirl: run has no best policy, because it was never evaluated: leave out --best for its last one\n"
+        assert said(capsys, f"{command} run --best", code=2) == sentence
