@@ -82,6 +82,27 @@ def test_left_and_resumed_bit_by_bit(learned: dict[str, Path], tmp_path: Path) -
     assert verify(tmp_path / "left") == []
 
 
+@pytest.mark.parametrize("fate", ["gone", "another"])
+def test_the_same_config_goes_on_whatever_became_of_the_original(
+    fate: str, learned: dict[str, Path], tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(learned["ds-td3"], source)
+    given = {**SMALL, "initial_samples": str(source)}
+    tiny.train(tmp_path / "whole", **given)
+    with start(tiny.config(**given), tmp_path / "left") as run:
+        run.train(70)
+    shutil.rmtree(source)
+    if fate == "another":
+        shutil.copytree(learned["sac"], source)
+    with resume(tmp_path / "left", config=tiny.config(**given)) as run:
+        assert run.step == 70
+        run.train()
+    assert tiny.content(tmp_path / "left") == tiny.content(tmp_path / "whole")
+    with pytest.raises(Refused, match="there is no elsewhere"):
+        resume(tmp_path / "left", config=tiny.config(**{**given, "initial_samples": "elsewhere"}))
+
+
 def test_identity_is_the_content_and_not_the_path(learned: dict[str, Path], tmp_path: Path) -> None:
     shutil.copy(learned["ds-td3"] / "policy.safetensors", tmp_path / "copy.safetensors")
     by_folder, by_file = (

@@ -35,6 +35,7 @@ class RunFolder:
         self.policy = path / "policy.safetensors"
         self.best_policy = path / "best_policy.safetensors"
         self.initial_policy = path / "initial_policy.safetensors"
+        self.initial_source = path / "initial_policy.path"
         self.replay = path / "replay.bin"
 
     def make(self) -> bool:
@@ -62,7 +63,7 @@ class RunFolder:
     def discard(self) -> None:
         """Removes the files of a run that could not begin; the lock is its holder's."""
         files = [self.config, self.status, self.evaluations, self.progress, self.wiring, self.about, self.policy]
-        for file in (*files, self.best_policy, self.initial_policy, self.replay):
+        for file in (*files, self.best_policy, self.initial_policy, self.initial_source, self.replay):
             file.unlink(missing_ok=True)
         self.clean()
         with suppress(OSError):

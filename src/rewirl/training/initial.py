@@ -18,7 +18,7 @@ from rewirl.errors import Failed, Refused
 from rewirl.training.config import RunConfig
 from rewirl.training.environments import Environment, Floats
 from rewirl.training.files import sha256
-from rewirl.training.folder import RunFolder, policy_file
+from rewirl.training.folder import RunFolder, inspect_run, policy_file
 
 BY_CONTENT = "sha256:"
 """Begins the name of a policy that is given by its content."""
@@ -27,7 +27,9 @@ BY_CONTENT = "sha256:"
 class InitialPolicy:
     """A policy as it acts in training: TD3's with exploration noise, SAC's by its own distribution."""
 
-    def __init__(self, file: Path, noise: float) -> None:
+    def __init__(self, file: Path, noise: float, given: str = "") -> None:
+        self.given = given
+        """How it was named: a run folder or policy file."""
         self.content = file.read_bytes()
         self._policy = Policy.load(file)
         self._noise = np.float32(noise)
@@ -68,13 +70,27 @@ def pinned(config: RunConfig) -> tuple[RunConfig, InitialPolicy | None]:
     given = config.initial_samples
     if given is None or given.startswith(BY_CONTENT):
         return config, None
-    policy = InitialPolicy(policy_file(Path(given)), _noise(config))
+    policy = InitialPolicy(policy_file(Path(given)), _noise(config), given)
     return replace(config, initial_samples=BY_CONTENT + sha256(policy.content)), policy
 
 
+def as_begun(place: RunFolder, config: RunConfig) -> RunConfig:
+    """`pinned`, for a run that goes on. The path that it began with means the policy that was there then, of which the
+    run has a copy: what has become of the original since changes nothing."""
+    given, known = config.initial_samples, inspect_run(place.path).config
+    if given is None or given.startswith(BY_CONTENT) or known is None:
+        return pinned(config)[0]
+    try:
+        same = place.initial_source.read_text("utf-8") == str(Path(given).absolute())
+    except (OSError, ValueError):
+        same = not Path(given).exists()
+    return replace(config, initial_samples=known.initial_samples) if same else pinned(config)[0]
+
+
 def keep(place: RunFolder, policy: InitialPolicy) -> None:
-    """Copies it into a run folder."""
+    """Copies it into a run folder, with the path that it came from."""
     write_aside(place.initial_policy, policy.content)
+    write_aside(place.initial_source, str(Path(policy.given).absolute()).encode("utf-8", "surrogateescape"))
 
 
 def kept(place: RunFolder, config: RunConfig) -> InitialPolicy | None:

@@ -17,7 +17,7 @@ from rewirl.training.environments import EnvLike, Misbehaved, Source, probe, wra
 from rewirl.training.evaluation import Snapshot
 from rewirl.training.files import complaining
 from rewirl.training.folder import RunFolder, inspect_run
-from rewirl.training.initial import InitialPolicy, keep, kept, pinned
+from rewirl.training.initial import InitialPolicy, as_begun, keep, kept, pinned
 from rewirl.training.observer import Observer
 from rewirl.training.record import Pending
 from rewirl.training.replay import Replay, ReplayFile
@@ -68,7 +68,7 @@ def resume(
     place.make()
     store = Store(place)
     try:
-        return _resume(store, config and pinned(config)[0], env, observers)
+        return _resume(store, config and as_begun(place, config), env, observers)
     except BaseException:
         store.close()
         raise
