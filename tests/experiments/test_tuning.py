@@ -127,6 +127,12 @@ def test_finds_the_best_within_the_bounds(sampler: str, tmp_path: Path) -> None:
     assert best.value == pytest.approx(sum(step * max(etas) for step in range(0, 600, 100)) / 6)
 
 
+def test_a_trial_that_is_done_is_done_whenever_it_was_evaluated(tmp_path: Path) -> None:
+    base = {"eval_every": 300}  # of 500 steps
+    for tuning in (searched(tmp_path, Pretended(by_eta), trials=2, seeds=(1, 2), base=base) for _ in range(2)):
+        assert [(trial.state, trial.step, trial.steps) for trial in tuning.trials] == [("done", 1000, 1000)] * 2
+
+
 def test_a_return_of_zero_is_one() -> None:
     trials = [Trial(0, {}, [], [], state="done", value=value) for value in (-5.0, 0.0, -1.0)]
     assert max(trials, key=lambda trial: trial.rank).value == 0.0
@@ -227,7 +233,7 @@ def test_another_search_in_the_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="holds another search \\(steps: 500 is now 700\\)"):
         searched(tmp_path, Pretended(by_eta), base={"steps": 700})
     held = Tuning(BASE, SPACE, tmp_path, Pretended(by_eta))
-    with pytest.raises(Refused, match="is in use by process"):
+    with pytest.raises(Refused, match="is in use by"):
         Tuning(BASE, SPACE, tmp_path, Pretended(by_eta))
     held.run(poll=0.0)
 
@@ -256,6 +262,8 @@ def test_without_optuna_the_way_to_get_it_is_said(tmp_path: Path, monkeypatch: p
         ("tune ds-td3 Pendulum-v1 --seeds 1 1", "--seeds has one twice"),
         ("tune ds-td3 Pendulum-v1 --seeds -1", "--seeds must be from 0"),
         ("tune ds-td3 Pendulum-v1 --sampler grid", "--sampler"),
+        ("tune ds-td3 Pendulum-v1 --steps 600", "no trial would be evaluated after it has learned: it has 600 steps"),
+        ("tune ds-td3 Pendulum-v1 --steps 29000", "of which 25,000 are random, and an evaluation every 5,000"),
     ],
 )
 def test_refused_with_a_sentence(
@@ -272,6 +280,7 @@ def test_refused_with_a_sentence(
 def test_from_the_command_line_stopped_resumed_and_its_result_trained(tmp_path: Path) -> None:
     (tmp_path / "base.toml").write_text(
         "random_steps = 100\nhidden = [8, 8]\nbatch = 8\neval_every = 500\neval_episodes = 1\ncheckpoint_every = 200\n"
+        "eta = 0.2\nsteps = 5\n"
     )
     env = {**os.environ, "PYTHONPATH": str(Path(tiny.__file__).parent)}
     words = [sys.executable, "-m", "rewirl", "tune", "ds-td3", WALK, "--config", "base.toml", "--dir", "search"]
@@ -288,6 +297,7 @@ def test_from_the_command_line_stopped_resumed_and_its_result_trained(tmp_path: 
     assert "the same command goes on:  rewirl tune ds-td3" in err
     again = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240)
     assert again.returncode == 0, again.stderr
+    assert "Note: what base.toml says of eta, steps is not used: the search sets it." in again.stdout
     assert "Next: rewirl train --config search/best.toml --seed 1" in again.stdout
     assert all(inspect_run(tmp_path / "search" / f"trial-00{n}" / "seed0").state == "done" for n in (0, 1))
     shutil.rmtree(tmp_path / "search" / "trial-000")

@@ -10,6 +10,7 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rich.console import Console
 
 from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser, number, whole
+from rewirl.cli.session import say
 from rewirl.cli.tables import show
 from rewirl.cli.train import config_file
 from rewirl.cli.tune_display import tune_display, tuned
@@ -32,6 +34,9 @@ EXAMPLES = (
     "rewirl tune ds-sac Ant-v5 --eta 0.05 0.2 --adapt-every 500 1000 --lambdas 10 60 20 100",
     "rewirl train --config tuning/Hopper-v5/ds-td3/best.toml --seed 1     what came of it",
 )
+
+SEARCHED = ("seed", "sparsity", "lambdas", "eta", "adapt_every")
+"""What a search gives its runs itself."""
 
 
 def arguments(parser: Parser) -> None:
@@ -68,10 +73,17 @@ def arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Searches, and says what was found."""
-    base = _base(args)
+    given = config_file(args.config) if args.config else {}
+    base = _base(args, given)
     config = configs_of(base, {}, args.seeds[:1])[0]
     if not config.eval_every:
         raise Refused("eval_every is 0, so nothing would be known about a trial: give it steps between evaluations")
+    if config.steps // config.eval_every * config.eval_every <= config.random_steps:
+        raise Refused(
+            f"no trial would be evaluated after it has learned: it has {config.steps:,} steps, of which "
+            f"{config.random_steps:,} are random, and an evaluation every {config.eval_every:,}: give more --steps, or "
+            "smaller random_steps and eval_every in --config"
+        )
     space = space_of(config, lambdas=args.lambdas, eta=args.eta, adapt_every=args.adapt_every)
     task = config.task.replace("/", "-").replace(":", "-")
     console = Console(highlight=False)
@@ -88,12 +100,14 @@ def run(args: argparse.Namespace) -> None:
         watcher=tune_display(console),
     )
     only_shown()
+    if unused := [name for name, value in given.items() if name in SEARCHED or base.get(name, value) != value]:
+        say(console, f"Note: what {args.config} says of {', '.join(unused)} is not used: the search sets it.")
     tuning.run()
     show(tuned(tuning))
     _conclude(tuning)
 
 
-def _base(args: argparse.Namespace) -> dict[str, Any]:
+def _base(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
     """All that is not searched."""
     for flag, value in (("--trials", args.trials), ("--steps", args.steps), ("--workers", args.workers)):
         if value is not None and value < 1:
@@ -105,9 +119,7 @@ def _base(args: argparse.Namespace) -> dict[str, Any]:
         raise Refused("--seeds has one twice: each is a run of its own")
     if not 0 <= args.search_seed < SEEDS:
         raise Refused(f"--search-seed must be from 0 to {SEEDS - 1}, not {args.search_seed}")
-    given = config_file(args.config) if args.config else {}
-    searched = ("seed", "sparsity", "lambdas", "eta", "adapt_every")
-    kept = {name: value for name, value in given.items() if name not in searched}
+    kept = {name: value for name, value in given.items() if name not in SEARCHED}
     return {**kept, "method": args.method, "task": args.task, "steps": args.steps}
 
 

@@ -178,6 +178,7 @@ class Tuning:
             self._tell(trial, "pruned", self._optuna.trial.TrialState.PRUNED)
         elif ending.code == 0:
             trial.at += 1
+            trial.step = sum(config.steps for config in trial.configs[: trial.at])  # the last evaluation may be earlier
             if trial.at < len(trial.configs):
                 self._set(trial, "waiting")
             else:
