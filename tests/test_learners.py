@@ -8,11 +8,13 @@ from typing import ClassVar
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control import PendulumEnv
 
 import rewirl
 from rewirl import SAC, SET, TD3, Dense, Policy, RigL, Static
 from rewirl.errors import Refused
 from rewirl.topology import DropAndGrow
+from rewirl.training import inspect_run, resume, verify
 
 TINY = {"hidden": (16, 16), "batch": 8, "random_steps": 50, "eval_every": 0, "replay_size": 2000}
 OBS = np.random.default_rng(0).standard_normal((20, 3), dtype=np.float32)
@@ -134,6 +136,53 @@ def test_run_folder_is_gone_on_with(tmp_path):
 def test_a_folder_of_so_many_steps_can_go_further(tmp_path):
     with TD3("Pendulum-v1", seed=1, run_dir=tmp_path / "run", steps=200, **TINY) as agent:
         assert agent.learn(200).learn(200).step == 400
+
+
+def test_a_folder_is_as_long_as_what_was_learned(tmp_path):
+    whole = TD3("Pendulum-v1", seed=1, **TINY).learn(500)
+    options = {"seed": 1, "run_dir": tmp_path / "run", **TINY}
+    with TD3("Pendulum-v1", **options) as agent:
+        agent.predict(OBS)  # begins it, and says nothing about its length
+        agent.learn(300)
+        info = inspect_run(tmp_path / "run")
+        assert (info.config.steps, info.step) == (300, 300)
+        agent.learn(100)
+    info = inspect_run(tmp_path / "run")
+    assert (info.state, info.config.steps, info.step) == ("done", 400, 400)
+    with TD3("Pendulum-v1", **options) as agent:
+        agent.learn(100)
+        np.testing.assert_array_equal(agent.predict(OBS)[0], whole.predict(OBS)[0])
+    assert inspect_run(tmp_path / "run").config.steps == 500
+    assert verify(tmp_path / "run") == []
+    with TD3("Pendulum-v1", steps=200, **options) as agent:  # fewer than there are is no wish to have fewer
+        assert agent.learn(10).step == 510
+
+
+def test_a_folder_without_its_replay_goes_no_further(tmp_path):
+    with TD3("Pendulum-v1", seed=1, run_dir=tmp_path / "run", keep_replay=False, **TINY) as agent:
+        agent.learn(200)
+        with pytest.raises(Refused, match="train with keep_replay"):
+            agent.learn(100)
+
+
+def test_a_folder_that_this_process_has_already(tmp_path):
+    with TD3("Pendulum-v1", run_dir=tmp_path / "run", **TINY) as agent:
+        agent.learn(50)
+        with pytest.raises(Refused, match=r"in use by this very process .*close\(\)"):
+            TD3("Pendulum-v1", run_dir=tmp_path / "run", **TINY).learn(50)
+
+
+class Pendulum(PendulumEnv):
+    """Has a name of Gymnasium's, and is another."""
+
+
+def test_an_environment_of_ones_own_goes_on_from_python(tmp_path):
+    with TD3(Pendulum, run_dir=tmp_path / "run", **TINY) as agent:
+        assert agent.learn(50).config.task == f"{__name__}.Pendulum"
+    with pytest.raises(Refused, match=r"there is no task .*begun from Python.*TD3\(env, run_dir='.*/run', …\)\.learn"):
+        resume(tmp_path / "run")
+    with TD3(Pendulum, run_dir=tmp_path / "run", **TINY) as agent:
+        assert agent.learn(50).step == 100
 
 
 @pytest.mark.parametrize(

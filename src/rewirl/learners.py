@@ -18,9 +18,22 @@ from rewirl.agents.options import WiringOptions
 from rewirl.deploy.policy import Policy
 from rewirl.errors import Refused
 from rewirl.topology import Dense, DropAndGrow, Rule
-from rewirl.training import EnvLike, Episode, Evaluation, EvaluationRow, Observer, Run, evaluate_policy, resume, start
+from rewirl.training import (
+    EnvLike,
+    Episode,
+    Evaluation,
+    EvaluationRow,
+    Observer,
+    Run,
+    evaluate_policy,
+    inspect_run,
+    resume,
+    start,
+)
 from rewirl.training.config import RunConfig
 from rewirl.training.environments import Source
+from rewirl.training.lengthening import set_steps
+from rewirl.training.task_names import full_name
 
 Callback = Callable[[Any, int], "bool | None"]
 """Called with the learner and its step after every episode; False stops."""
@@ -68,6 +81,8 @@ class Learner:
         """All that was given, and all that follows from it."""
         self._rng = np.random.default_rng(seed)
         self._watch = _Watch(self)
+        self._open_end = options.get("steps") is None
+        """Whether a run folder is as long as what was asked of `learn`."""
         self._run: Run | None = None
         self._policy: tuple[int, Policy] | None = None
 
@@ -96,11 +111,9 @@ class Learner:
             raise Refused(f"steps must be at least 1, not {steps}")
         run = self._started()
         until = run.step + steps
-        if self._folder is not None and until > run.config.steps:
-            # A folder says how far its run goes: to go further it is opened again.
-            run.close()
-            self.config = replace(self.config, steps=until)
-            run = self._run = resume(self._folder, config=self.config, env=self._env, observers=[self._watch])
+        if self._folder is not None and (self._open_end or until > run.config.steps):
+            set_steps(run, until)  # a folder says how far its run goes
+            self.config = run.config
         self._watch.callback = callback
         run.train(until)
         if self._folder is not None:
@@ -184,13 +197,22 @@ class Learner:
     def _started(self) -> Run:
         if self._run is None:
             if self._folder is not None and (self._folder / "config.toml").exists():
-                self._run = resume(self._folder, config=self.config, env=self._env, observers=[self._watch])
+                self._run = self._resumed(self._folder)
             else:
                 try:
                     self._run = start(self.config, self._folder, env=self._env, observers=[self._watch])
                 except ValueError as error:  # a wiring that the options allow, and the sizes of the task do not
                     raise Refused(str(error)) from None
         return self._run
+
+    def _resumed(self, folder: Path) -> Run:
+        """As long as it was, unless it is to be longer."""
+        info = inspect_run(folder)
+        if info.config:
+            steps = info.config.steps if self._open_end else max(self.config.steps, info.step)
+            self.config = replace(self.config, steps=steps)
+        self._open_end = False
+        return resume(folder, config=self.config, env=self._env, observers=[self._watch])
 
 
 class TD3(Learner):
@@ -251,7 +273,10 @@ def _task_of(env: EnvLike) -> str:
     if not isinstance(env, gymnasium.Env) and not callable(env):
         raise Refused(f"env must be a task's name, a gymnasium.Env or a function that makes one, not {env!r}")
     made = Source("the environment", env).make()
-    name = made.spec.id if made.spec else type(made.unwrapped).__name__
+    own = type(made.unwrapped)
+    name = made.spec.id if made.spec else own.__name__
+    if full_name(name) != name:  # it is not Gymnasium's, although it is called like one of its tasks
+        name = f"{own.__module__}.{name}"
     if made is not env:
         made.close()
     return name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ def test_spaces_that_are_refused(spaces: dict[str, Any], said: str, tmp_path: Pa
     ("name", "said"),
     [
         ("Pendulm-v1", "did you mean Pendulum-v1"),
+        ("HalfCheetah-v3", r"'HalfCheetah-v3' could not be made: .*; HalfCheetah-v5 is there"),
         ("HalfCheetah-v9", "did you mean HalfCheetah-v"),
         ("no/Such-v0", "no task"),
         ("nowhere:Such-v0", "nowhere"),
@@ -261,3 +263,23 @@ def test_actions_lie_in_the_space(kind: type, scaled: bool) -> None:
     policy = TD3(Narrow, hidden=(4, 4)).policy()
     assert (policy.high <= Narrow.action_space.high).all()
     assert (policy.low >= Narrow.action_space.low).all()
+
+
+@pytest.mark.parametrize("name", ["HalfCheetah", "HalfCheetah-v3"])
+def test_names_without_a_version_and_old_ones_are_quiet(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if name == "HalfCheetah":
+            env = make_by_name(name)
+            assert env.spec is not None
+            assert env.spec.id == "HalfCheetah-v5"
+            config = tiny.config(task=name, hidden=(256, 256))
+            assert (config.task, config.lambdas) == ("HalfCheetah-v5", (7.0, 64.0))
+        else:
+            with pytest.raises(Refused):
+                make_by_name(name)
+    assert not list(tmp_path.iterdir())  # no MUJOCO_LOG.TXT
+    assert capfd.readouterr() == ("", "")

@@ -17,6 +17,7 @@ from rewirl.agents.methods import Method, method, nearest
 from rewirl.agents.options import Options, SACOptions, TD3Options, WiringOptions
 from rewirl.topology import DropAndGrow
 from rewirl.topology._checks import MAX_WIDTH, finite_number, whole_number
+from rewirl.training.task_names import full_name
 
 SEEDS = 2**32
 """Seeds are below this."""
@@ -89,6 +90,7 @@ class RunConfig:
         _text("task", task)
         if not task or ".." in task or task.startswith("/"):
             raise ValueError(f"{task!r} is no task: give the name of a Gymnasium task, e.g. HalfCheetah-v5")
+        task = full_name(task)  # a name without a version would be another task with the next Gymnasium
         given = {name: value for name, value in given.items() if value is not None}
         _check_known(given, chosen)
         values = {name: _coerce(name, hint, given[name]) for name, hint in hints(cls).items() if name in given}

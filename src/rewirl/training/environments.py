@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from rewirl.agents import ActionBox
 from rewirl.agents.methods import nearest
 from rewirl.errors import Refused
+from rewirl.training.task_names import full_name, newer
 
 Floats = NDArray[np.float32]
 Env: TypeAlias = "gymnasium.Env[Any, Any]"
@@ -75,13 +77,27 @@ def make_by_name(name: str, **options: Any) -> Env:
     >>> make_by_name("Pendulum-v1").action_space
     Box(-2.0, 2.0, (1,), float32)
     """
+    name = full_name(name)
     try:
-        with _quiet_models(name):
+        with _quiet_models(name), _quiet_versions(name):
             return gymnasium.make(name, disable_env_checker=True, **options)  # its checks are ours, made once
     except gymnasium.error.UnregisteredEnv:
         raise Refused(f"there is no task {name!r}{nearest(name, gymnasium.registry)}") from None
     except Exception as error:
-        raise Refused(f"the task {name!r} could not be made: {error}") from error
+        better = f"; {newest} is there" if (newest := newer(name)) else ""
+        raise Refused(f"the task {name!r} could not be made: {str(error).rstrip('.')}{better}") from error
+
+
+@contextmanager
+def _quiet_versions(name: str) -> Iterator[None]:
+    """Of MuJoCo tasks -v2 and -v3 Gymnasium has nothing but a function that raises: the refusal says enough."""
+    spec = gymnasium.registry.get(name)
+    if spec is None or isinstance(spec.entry_point, str) or not newer(name):
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
 
 
 @contextmanager

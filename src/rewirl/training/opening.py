@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import gymnasium
+
+from rewirl.agents.methods import method
 from rewirl.deploy.files import write_aside
 from rewirl.deploy.policy import Policy
 from rewirl.errors import Failed, Refused
@@ -161,10 +164,20 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
     config = _config(place, None, given, notices)
     if inspect_run(place.path).step > config.checkpoint_every:
         raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")
-    source = Source(config.task, config.task if env is None else env)
-    run = _begin(config, source, store, observers, kept(place, config))
+    run = _begin(config, _source(config, env, place), store, observers, kept(place, config))
     _write_head(run, place)
     return run
+
+
+def _source(config: RunConfig, env: EnvLike | None, place: RunFolder) -> Source:
+    """Of a run that goes on; refused when it needs an environment that only Python can give."""
+    if env is None and ":" not in config.task and config.task not in gymnasium.registry:
+        raise Refused(
+            f"there is no task {config.task!r}: the run in {place.path} was begun from Python, with an environment of "
+            f"its own or a task that is registered there; go on there by "
+            f"{method(config.method).algorithm.upper()}(env, run_dir={str(place.path)!r}, …).learn(steps)"
+        )
+    return Source(config.task, config.task if env is None else env)
 
 
 def _config(place: RunFolder, saved: str | None, given: RunConfig | None, notices: list[str]) -> RunConfig:
@@ -204,7 +217,7 @@ def _load(
     arrays = unpack(str(path / "state.safetensors"), files["state.safetensors"])
     place = store.place
     initial = kept(place, config) if saved.step < config.random_steps else None
-    run = Run(config, Source(config.task, config.task if env is None else env), store, observers, initial)
+    run = Run(config, _source(config, env, place), store, observers, initial)
     try:
         if not checkpoint.step_of(path) == saved.step == saved.replay_count:
             raise Damaged(f"{path / 'run.json'} is of step {saved.step} with {saved.replay_count} transitions")

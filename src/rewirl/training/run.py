@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +98,7 @@ class Run:
         """Where its files are, if anywhere."""
         return self.store.place.path if self.store else None
 
-    @cached_property
+    @property
     def config_file(self) -> bytes:
         """The content of its config.toml."""
         return self.config.to_toml().encode()

@@ -1,0 +1,40 @@
+"""Names of tasks: which version is meant, and which is the newest."""
+
+from __future__ import annotations
+
+import gymnasium
+from gymnasium.envs.registration import find_highest_version, parse_env_id
+
+
+def full_name(task: str) -> str:
+    """With the newest version that there is, where a name has none and means nothing by itself.
+
+    >>> full_name("Pendulum"), full_name("Pendulum-v0"), full_name("no/Such")
+    ('Pendulum-v1', 'Pendulum-v0', 'no/Such')
+    """
+    if task in gymnasium.registry or _version(task) is not None:
+        return task
+    return newer(task) or task
+
+
+def newer(task: str) -> str | None:
+    """The newest version of a task, if that is a newer one.
+
+    >>> newer("Pendulum-v0"), newer("Pendulum-v1")
+    ('Pendulum-v1', None)
+    """
+    try:
+        namespace, name, version = parse_env_id(task)
+    except gymnasium.error.Error:
+        return None
+    newest = find_highest_version(namespace, name)
+    if newest is None or (version is not None and version >= newest):
+        return None
+    return f"{f'{namespace}/' if namespace else ''}{name}-v{newest}"
+
+
+def _version(task: str) -> int | None:
+    try:
+        return parse_env_id(task)[2]
+    except gymnasium.error.Error:
+        return None
