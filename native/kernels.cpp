@@ -13,12 +13,11 @@
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
 
+// A group's runs, one for each kind that there can be.
 template <Kinds kinds>
-constexpr auto list() {
-  if constexpr (kinds == Kinds::blocks) return std::index_sequence<0, 5, 9, 10, 11, 12, 13, 14>{};
-  if constexpr (kinds == Kinds::two) return std::index_sequence<0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14>{};
-  if constexpr (kinds == Kinds::four) return std::index_sequence<8, 11, 12, 13, 14>{};
-}
+using Runs = std::make_index_sequence<size_t(list_of(kinds).size)>;
+template <Kinds kinds, size_t run>
+constexpr int kind_of = list_of(kinds).kind[run];
 
 // Calls f<kinds>() for the kinds that are given.
 #define REWIRL_WITH_KINDS(given, f, ...)                  \
@@ -77,13 +76,13 @@ REWIRL_INLINE void add_entries(vec (&acc)[4][P], const uint16_t*& other, const f
   }
 }
 
-template <int P, size_t... K>
+template <Kinds kinds, int P, size_t... I>
 REWIRL_INLINE void add_group(vec (&acc)[4][P], const Groups& links, int g, const float* x, int64_t stride,
-                             std::index_sequence<K...>) {
+                             std::index_sequence<I...>) {
   const uint16_t* other = links.other + links.column[g];
   const float* w = links.w + links.weight[g];
-  const uint16_t* count = links.count + kKinds * int64_t(g);
-  (add_entries<K, P>(acc, other, w, count[K], x, stride), ...);
+  const uint16_t* count = links.count + int64_t(sizeof...(I)) * g;
+  (add_entries<kind_of<kinds, I>, P>(acc, other, w, count[I], x, stride), ...);
 }
 
 // `a` is a copy, or the compiler must fear that the stores below change it.
@@ -98,9 +97,9 @@ void forward_panel(const Forward a, int first, int group_begin, int group_end) {
       const vec start = splat(a.bias && r < rows ? a.bias[row[r]] : 0.0f);
       REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = start;
     }
-    add_group<P>(acc, a.links, g, x, a.stride, list<kinds>());
+    add_group<kinds>(acc, a.links, g, x, a.stride, Runs<kinds>{});
     constexpr Kinds extra = kinds == Kinds::blocks ? Kinds::blocks : Kinds::four;
-    if (a.extra.w) add_group<P>(acc, a.extra, g, x, a.stride, list<extra>());
+    if (a.extra.w) add_group<extra>(acc, a.extra, g, x, a.stride, Runs<extra>{});
     if (a.relu)
       REWIRL_UNROLL for (int r = 0; r < 4; ++r)
         REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = relu(acc[r][p]);
@@ -185,16 +184,18 @@ REWIRL_INLINE void kind_gradients(const float* const (&dy)[4], const uint16_t*& 
   if constexpr (E > 1) kind_gradients<K, fewer_entries(E)>(dy, other, dw, n, x, stride, vectors, add);
 }
 
-template <size_t... K>
-REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, int vectors, std::index_sequence<K...>) {
+template <Kinds kinds, size_t... I>
+REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, int vectors, std::index_sequence<I...>) {
   const uint16_t* other = a.links.other + a.links.column[g];
-  const uint16_t* count = a.links.count + kKinds * int64_t(g);
+  const uint16_t* count = a.links.count + int64_t(sizeof...(I)) * g;
   float* dw = a.dw + a.links.weight[g];
   const float* x = a.x + first * W;
   const float* dy[4];
   for (int r = 0; r < 4; ++r) dy[r] = a.dy + a.links.row[4 * int64_t(g) + r] * a.stride + first * W;
   // Panels of batch after the first add to the sums.
-  (kind_gradients<K, most_entries(kKind[K].links())>(dy, other, dw, count[K], x, a.stride, vectors, first > 0), ...);
+  (kind_gradients<kind_of<kinds, I>, most_entries(kKind[kind_of<kinds, I>].links())>(dy, other, dw, count[I], x, a.stride,
+                                                                                     vectors, first > 0),
+   ...);
 }
 
 // Vectors of batch per panel: long, since every panel of every link ends in a sum over lanes (the whole of a usual batch was
@@ -205,7 +206,7 @@ constexpr int kGradientPanel = 64;
 template <Kinds kinds>
 void weight_gradients_of(const WeightGradients a, int begin, int end) {
   for_panels<kGradientPanel>(a.batch, [&](int first, int vectors) {
-    for (int g = begin; g < end; ++g) group_gradients(a, g, first, vectors, list<kinds>());
+    for (int g = begin; g < end; ++g) group_gradients<kinds>(a, g, first, vectors, Runs<kinds>{});
   });
 }
 
@@ -255,13 +256,13 @@ REWIRL_INLINE vec4 act_entries(const uint16_t*& other, const float*& w, int n, c
   return vec4{kind.has(0) ? total[0] : 0, kind.has(1) ? total[1] : 0, kind.has(2) ? total[2] : 0, kind.has(3) ? total[3] : 0};
 }
 
-template <size_t... K>
-REWIRL_INLINE vec4 act_group(const Groups& links, int g, const float* x, std::index_sequence<K...>) {
+template <Kinds kinds, size_t... I>
+REWIRL_INLINE vec4 act_group(const Groups& links, int g, const float* x, std::index_sequence<I...>) {
   const uint16_t* other = links.other + links.column[g];
   const float* w = links.w + links.weight[g];
-  const uint16_t* count = links.count + kKinds * int64_t(g);
+  const uint16_t* count = links.count + int64_t(sizeof...(I)) * g;
   vec4 total{};
-  ((total += count[K] ? act_entries<K>(other, w, count[K], x) : vec4{}), ...);
+  ((total += count[I] ? act_entries<kind_of<kinds, I>>(other, w, count[I], x) : vec4{}), ...);
   return total;
 }
 
@@ -269,7 +270,7 @@ template <Kinds kinds>
 void act_of(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
   for (int g = 0; g < groups; ++g) {
     const uint16_t* row = links.row + 4 * int64_t(g);
-    vec4 out = act_group(links, g, x, list<kinds>()) + vec4{bias[row[0]], bias[row[1]], bias[row[2]], bias[row[3]]};
+    vec4 out = act_group<kinds>(links, g, x, Runs<kinds>{}) + vec4{bias[row[0]], bias[row[1]], bias[row[2]], bias[row[3]]};
     if (relu) out = relu4(out);
     REWIRL_UNROLL for (int r = 0; r < 4; ++r) y[row[r]] = out[r];
   }

@@ -42,17 +42,27 @@ constexpr Kind kKind[kKinds] = {
     {0, -1, -1, -1}, {-1, 0, -1, -1}, {-1, -1, 0, -1}, {-1, -1, -1, 0},               // single links that are left
 };
 
-// Which kinds there can be: kernels look for no others.
+// Which kinds a layer can have, in the order of their runs: nobody looks for others.
 enum class Kinds : uint8_t {
-  blocks,  // links in blocks, or all of them: 0, 5, 9, 10 and singles
+  blocks,  // links in blocks, or all of them
   two,     // quads of all sorts and singles
   four,    // quads of four columns and singles, for layers so sparse or so small that there are few others
 };
+struct KindList {
+  int size;
+  int8_t kind[kKinds];
+};
+constexpr KindList kLists[] = {
+    {8, {0, 5, 9, 10, 11, 12, 13, 14}},
+    {13, {0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14}},
+    {5, {8, 11, 12, 13, 14}},
+};
+constexpr const KindList& list_of(Kinds kinds) { return kLists[int(kinds)]; }
 
 struct Groups {
   const uint32_t* column;  // group g has the columns other[column[g]] .. other[column[g+1]]
   const uint32_t* weight;  // and the weights w[weight[g]] .. w[weight[g+1]]
-  const uint16_t* count;   // kKinds per group: how many entries of each kind, in this order
+  const uint16_t* count;   // for each group how many entries it has of each of the kinds
   const uint16_t* other;
   const uint16_t* row;     // the rows of group g are row[4g] .. row[4g+3], padded to four
   const float* w;          // for each entry one weight per row that it has, in the order of the group's rows

@@ -44,10 +44,11 @@ void for_each_link(const GroupedLinks& links, const F& f) {
   for (size_t row = 0; row < slot_of.size(); ++row) {
     const int g = slot_of[row] / 4, r = slot_of[row] % 4;
     const uint16_t* other = links.other.data() + links.column[g];
-    uint32_t position = links.weight[g];
-    for (int i = 0; i < kKinds; ++i) {
-      const Kind& kind = kKind[i];
-      const int n = links.count[size_t(g) * kKinds + i], columns = kind.columns(), per_entry = kind.links();
+    uint32_t position = links.first_weights()[g];
+    const KindList& list = list_of(links.kinds);
+    for (int i = 0; i < list.size; ++i) {
+      const Kind& kind = kKind[list.kind[i]];
+      const int n = links.count[size_t(g) * list.size + i], columns = kind.columns(), per_entry = kind.links();
       if (kind.has(r)) {
         const uint16_t* column = other + kind.column[r];
         uint32_t at = position + uint32_t(kind.place(r));
@@ -156,8 +157,8 @@ void GroupedLinks::put(const std::vector<Link>& links, int block, std::vector<ui
   }
 
   column.assign(groups + 1, 0);
-  weight.assign(groups + 1, 0);
-  count.assign(groups * kKinds, 0);
+  weight.assign(kinds == Kinds::four ? 0 : groups + 1, 0);
+  count.assign(groups * size_t(list_of(kinds).size), 0);
   other.resize(links.size());
   position.resize(links.size());
   for (size_t g = 0; g < groups; ++g)
@@ -184,36 +185,40 @@ void GroupedLinks::put_group(size_t g, const Member* begin, const Member* end, i
 
   // How many entries there are of each kind, and where they begin.
   uint32_t whole[16] = {}, split[16] = {};  // parts that are kept whole, and those taken apart after them
-  uint16_t* n = count.data() + g * kKinds;
+  uint32_t n[kKinds] = {};
   if (kinds != Kinds::four) {
-    whole[15] = n[0] = uint16_t(there[15]);
+    whole[15] = n[0] = there[15];
     for (int part = 1; part < 15; ++part) {
       whole[part] = std::min(there[part], there[15 - part]) / kUnit * kUnit;
-      n[kUses.whole[part].kind] = uint16_t(whole[part]);
+      n[kUses.whole[part].kind] = whole[part];
     }
     uint32_t sets = UINT32_MAX;
     for (const int three : kThreeRows) sets = std::min(sets, (there[three] - whole[three]) / kUnit * kUnit);
     for (const int three : kThreeRows) split[three] = sets;
-    for (const int kind : {1, 3, 5}) n[kind] = uint16_t(n[kind] + sets);
+    for (const int kind : {1, 3, 5}) n[kind] += sets;
   }
   for (int kind = 0; kind < kFour; ++kind)
     for (uint32_t& rest : left) rest -= n[kind];
   if (block == 1) {
-    n[kFour] = uint16_t(*std::min_element(left, left + 4));
-    for (int r = 0; r < 4; ++r) n[kSingles + r] = uint16_t(left[r] - n[kFour]);
+    n[kFour] = *std::min_element(left, left + 4);
+    for (int r = 0; r < 4; ++r) n[kSingles + r] = left[r] - n[kFour];
   } else {
-    n[kPairs] = uint16_t(there[3] - whole[3]);
-    n[kPairs + 1] = uint16_t(there[12] - whole[12]);
+    n[kPairs] = there[3] - whole[3];
+    n[kPairs + 1] = there[12] - whole[12];
   }
-  uint32_t other_at[kKinds], weight_at[kKinds];
-  column[g + 1] = column[g];
-  weight[g + 1] = weight[g];
-  for (int kind = 0; kind < kKinds; ++kind) {
-    other_at[kind] = column[g + 1];
-    weight_at[kind] = weight[g + 1];
-    column[g + 1] += uint32_t(n[kind] * kKind[kind].columns());
-    weight[g + 1] += uint32_t(n[kind] * kKind[kind].links());
+  uint32_t other_at[kKinds] = {}, weight_at[kKinds] = {};
+  uint32_t next_other = column[g], next_weight = first_weights()[g];
+  const KindList& list = list_of(kinds);
+  for (int i = 0; i < list.size; ++i) {
+    const int kind = list.kind[i];
+    count[g * size_t(list.size) + i] = uint16_t(n[kind]);
+    other_at[kind] = next_other;
+    weight_at[kind] = next_weight;
+    next_other += n[kind] * uint32_t(kKind[kind].columns());
+    next_weight += n[kind] * uint32_t(kKind[kind].links());
   }
+  column[g + 1] = next_other;
+  if (kinds != Kinds::four) weight[g + 1] = next_weight;
 
   // Where each link of part number 0 would stand; those of the next ones follow at fixed distances.
   struct At {

@@ -16,7 +16,7 @@ inline uint16_t column_of(Link link) { return uint16_t(link); }
 
 // What Groups points to, and how it is made.
 struct GroupedLinks {
-  std::vector<uint32_t> column, weight;
+  std::vector<uint32_t> column, weight;     // weight is empty by four, where it would be the same as column
   std::vector<uint16_t> count, other, row;  // row: padded to whole groups
   Kinds kinds = Kinds::four;
 
@@ -28,9 +28,10 @@ struct GroupedLinks {
   // The same for further links beside those of `others`, in its groups.
   GroupedLinks(const GroupedLinks& others, const std::vector<Link>& links, int block, std::vector<uint32_t>& position);
 
-  Groups view(const float* w) const { return {column.data(), weight.data(), count.data(), other.data(), row.data(), w, kinds}; }
+  Groups view(const float* w) const { return {column.data(), first_weights().data(), count.data(), other.data(), row.data(), w, kinds}; }
   int groups() const { return int(column.size()) - 1; }
-  int64_t links() const { return weight.empty() ? 0 : weight.back(); }
+  int64_t links() const { return column.empty() ? 0 : first_weights().back(); }
+  const std::vector<uint32_t>& first_weights() const { return kinds == Kinds::four ? column : weight; }
   int64_t bytes() const {
     return int64_t(column.size() + weight.size()) * 4 + int64_t(count.size() + other.size() + row.size()) * 2;
   }
