@@ -82,9 +82,14 @@ def test_an_instruction_set_that_is_not_there(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_ctrl_c_while_modules_are_loaded(tmp_path: Path) -> None:
-    # A module that is imported early, and in which the user loses patience.
-    (tmp_path / "rich_argparse.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\n")
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(TRAIN, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=env)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+@pytest.mark.parametrize("module", ["rich_argparse", "mujoco"])
+def test_ctrl_c_while_modules_are_loaded(tmp_path: Path, module: str) -> None:
+    # A module in whose import the user loses patience, and which makes something else of it as MuJoCo does.
+    lines = ["import os, signal", "try:", "    os.kill(os.getpid(), signal.SIGINT)", "except KeyboardInterrupt:"]
+    (tmp_path / f"{module}.py").write_text(
+        "\n".join([*lines, "    raise ImportError('initialization failed') from None"])
+    )
+    env, command = {**os.environ, "PYTHONPATH": str(tmp_path)}, [sys.executable, "-m", "rewirl", "train", "td3"]
+    words = [*command, "HalfCheetah-v5", "--dry-run"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=env)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "rewirl: interrupted\n")

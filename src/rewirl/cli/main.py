@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn, Protocol, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, cast
 
+from rewirl.cli.loading import loading
 from rewirl.cli.output import outputs
 from rewirl.errors import Failed, Refused, Stopped
 
-# What takes long to import is imported when it is needed, by `_loading`: Ctrl-C must not find us in the middle of it.
+# What takes long to import is imported when it is needed, by `loading`: Ctrl-C must not find us in the middle of it.
 if TYPE_CHECKING:
     from rewirl.cli.parser import Parser
 
@@ -75,13 +72,13 @@ def _run(words: Sequence[str]) -> None:
         print(_help(), end="")
         return
     if words[0] in ("-V", "--version"):
-        with _loading():
+        with loading():
             from rewirl.cli.about import versions
 
         print(versions())
         return
     name = words[0]
-    with _loading():
+    with loading():
         from rewirl.agents.methods import nearest
         from rewirl.cli.parser import Parser
 
@@ -97,29 +94,6 @@ def _run(words: Sequence[str]) -> None:
     except SystemExit:  # argparse's way to end after --help
         return
     command.run(args)
-
-
-@contextmanager
-def _loading() -> Iterator[None]:
-    """Imports: Ctrl-C ends them at once, for nothing is begun yet; what cannot be loaded is said in a sentence."""
-    mine = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT) if mine else None
-    if before is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
-    try:
-        yield
-    except ImportError as error:
-        if "REWIRL_ISA" in os.environ and "instruction set" in str(error):
-            raise Refused(f"REWIRL_ISA: {error}") from None
-        raise
-    finally:
-        if before is signal.default_int_handler:
-            signal.signal(signal.SIGINT, before)
-
-
-def _leave(*_: object) -> NoReturn:
-    # An exception here would come up as whatever the module that is being imported makes of it.
-    os._exit(130)
 
 
 def _help() -> str:

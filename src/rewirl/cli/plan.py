@@ -14,6 +14,7 @@ from rewirl.agents.box import ActionBox
 from rewirl.agents.costs import Costs, costs
 from rewirl.agents.methods import method
 from rewirl.agents.transitions import Transitions
+from rewirl.cli.loading import loading
 from rewirl.cli.tables import count, size, table
 from rewirl.errors import Refused
 from rewirl.experiments.calibration import evaluations, longest_episode
@@ -116,7 +117,8 @@ def remarks(config: RunConfig) -> Iterator[str]:
 
 
 def _environment(config: RunConfig) -> Environment:
-    made = make_by_name(config.task)
+    with loading():
+        made = make_by_name(config.task)
     env = Environment(made, config.task)
     made.close()
     return env

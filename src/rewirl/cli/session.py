@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from rewirl.cli.display import display
+from rewirl.cli.loading import loading
 from rewirl.cli.plan import remarks, sizes
 from rewirl.cli.tables import duration, sparkline
 from rewirl.errors import Refused
@@ -58,7 +59,8 @@ def train(
     observers = [display(console), LogTo(logs)]
     if not (folder / "config.toml").exists():
         sizes(config)
-        run = start(config, folder, observers=observers)
+        with loading():  # tasks are made, and import what they need; a folder may be left at any time
+            run = start(config, folder, observers=observers)
         opening = [welcome(run)] if welcome else []
         for line in (*opening, f"Results go to {folder}", *remarks(config)):
             say(console, line)
@@ -84,7 +86,8 @@ def _go_on(config: RunConfig, folder: Path, console: Console, observers: Sequenc
             f"{folder} holds another run ({'; '.join(differences)}): give another --run-dir, "
             f"or go on with it by  rewirl train --resume {shlex.quote(str(folder))}"
         )
-    run = resume(folder, config=config, observers=observers)
+    with loading():
+        run = resume(folder, config=config, observers=observers)
     if not run.done:
         say(console, f"{folder} holds this run: going on from step {run.step:,} of {config.steps:,}.")
     return run
