@@ -168,7 +168,7 @@ def test_a_folder_without_its_replay_goes_no_further(tmp_path):
 def test_a_folder_that_this_process_has_already(tmp_path):
     with TD3("Pendulum-v1", run_dir=tmp_path / "run", **TINY) as agent:
         agent.learn(50)
-        with pytest.raises(Refused, match=r"in use by this very process .*close\(\)"):
+        with pytest.raises(Refused, match=r"in use by process .*, which is this one: close\(\)"):
             TD3("Pendulum-v1", run_dir=tmp_path / "run", **TINY).learn(50)
 
 

@@ -101,7 +101,9 @@ def test_runs_and_their_states(tmp_path: Path) -> None:
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     lock = Lock(tmp_path)
-    with pytest.raises(Refused, match=rf"in use by this very process \({os.getpid()}\): close\(\) the run"):
+    with pytest.raises(
+        Refused, match=rf"in use by process {os.getpid()} on {platform.node()}, which is this one: close\(\) the run"
+    ):
         Lock(tmp_path)
     lock.release()
     lock.release()

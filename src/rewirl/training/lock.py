@@ -120,7 +120,7 @@ class Lock:
 
 def _in_use(folder: Path, holder: Holder | None) -> str:
     if holder and replace(holder, seen=0.0) == replace(Holder.me(), seen=0.0):
-        return f"{folder} is in use by this very process ({holder.pid}): close() the run or agent that has it"
+        return f"{folder} is in use by {holder}, which is this one: close() the run or agent that has it"
     return f"{folder} is in use by {holder or 'another process'}"
 
 
