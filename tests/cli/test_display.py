@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from rewirl.cli.display import LiveDisplay, Pace, PlainDisplay, display
-from rewirl.cli.tables import duration, size, sparkline
+from rewirl.cli.tables import count, duration, size, sparkline
 from rewirl.training import RunConfig, start
 
 TINY = {
@@ -80,4 +80,5 @@ def test_sparkline(values, width, line):
 
 def test_numbers_for_people():
     assert [size(n) for n in (12, 1500, 168e6, 2e9)] == ["12 bytes", "1.5 kB", "168 MB", "2 GB"]
+    assert [count(n, "run") for n in (0, 1, 1200)] == ["0 runs", "1 run", "1,200 runs"]
     assert [duration(s) for s in (0.4, 59.6, 3600, 90_061)] == ["0:00", "1:00", "1:00:00", "1 d 1:01:01"]

@@ -19,7 +19,7 @@ from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser, whole
 from rewirl.cli.sweep_display import name, outcome, reasons, sweep_display
 from rewirl.cli.sweep_plan import check, measured, shown_costs, shown_plan
-from rewirl.cli.tables import show, table
+from rewirl.cli.tables import count, show, table
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.experiments import Plan, Sweep, load_grid, plan, preset_names
 from rewirl.experiments.workers import Processes, Workers
@@ -121,7 +121,7 @@ def _list() -> None:
 
 
 def _say_before(made: Plan, console: Console) -> None:
-    words = [f"{len(made.jobs)} runs in {made.folder}"]
+    words = [f"{count(len(made.jobs), 'run')} in {made.folder}"]
     known = (("done", "done"), ("cut", "to go on"), ("elsewhere", "running elsewhere"), ("new", "new"))
     words += [f"{made.count(state)} {text}" for state, text in known if made.count(state)]
     console.out(f"{made.grid.name}: {', '.join(words)}", highlight=False)

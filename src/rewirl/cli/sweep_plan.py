@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 
 from rewirl.agents.costs import costs
 from rewirl.cli.plan import dense_of, remarks, sizes
-from rewirl.cli.tables import duration, size, table
+from rewirl.cli.tables import count, duration, size, table
 from rewirl.experiments import Grid, Job, Plan
 from rewirl.experiments.calibration import Calibration, calibrate, kind_of
 from rewirl.training.config import RunConfig
@@ -60,7 +60,7 @@ def _groups(plan: Plan) -> list[list[Job]]:
 
 def _totals(plan: Plan, known: Known, jobs: int | None, cores: int | None) -> Iterator[str]:
     left = [(job, known[kind_of(job.config)]) for job in plan.jobs if job.state != "done"]
-    yield f"{len(plan.jobs)} runs in {plan.folder}: {plan.count('done')} done, {len(left)} to do."
+    yield f"{count(len(plan.jobs), 'run')} in {plan.folder}: {plan.count('done')} done, {len(left)} to do."
     if not left:
         return
     seconds = [cost.seconds(job.config, job.step) for job, cost in left]
