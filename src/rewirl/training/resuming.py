@@ -1,4 +1,4 @@
-"""How a run begins: anew, or where it stopped."""
+"""How a run goes on where it stopped."""
 
 from __future__ import annotations
 
@@ -13,48 +13,21 @@ from rewirl.agents.methods import method
 from rewirl.deploy.files import write_aside
 from rewirl.deploy.policy import Policy
 from rewirl.errors import Failed, Refused
-from rewirl.training import about, checkpoint
+from rewirl.training import checkpoint
 from rewirl.training.checkpoint import Damaged
 from rewirl.training.config import RunConfig
-from rewirl.training.environments import EnvLike, Misbehaved, Source, probe, wrappers_of
+from rewirl.training.environments import EnvLike, Misbehaved, Source, wrappers_of
 from rewirl.training.evaluation import Snapshot
 from rewirl.training.files import complaining
 from rewirl.training.folder import RunFolder, inspect_run
-from rewirl.training.initial import InitialPolicy, as_begun, keep, kept, pinned
+from rewirl.training.initial import as_begun, kept
 from rewirl.training.observer import Observer
 from rewirl.training.record import Pending
 from rewirl.training.replay import Replay, ReplayFile
 from rewirl.training.run import Run
 from rewirl.training.saved import UNFIT, Arrays, Saved, part, set_generator, unpack
+from rewirl.training.starting import begin, write_head
 from rewirl.training.store import Store
-
-
-def start(
-    config: RunConfig,
-    folder: Path | None = None,
-    *,
-    env: EnvLike | None = None,
-    observers: Sequence[Observer] = (),
-) -> Run:
-    """A new run, in a folder or only in memory. What can be refused is refused here, before the first step."""
-    config, initial = pinned(config)
-    if config.initial_samples and not initial:
-        raise Refused(
-            f"initial_samples = {config.initial_samples[:19]}… says what the policy is, and not where: give a run "
-            "folder or policy file"
-        )
-    source = Source(config.task, config.task if env is None else env)
-    if folder is None:
-        run = Run(config, source, None, observers, initial)
-        run.begin(Replay.in_memory(config.replay_size, run.shape))
-        return run
-    place = RunFolder(folder)
-    _check_free(place)
-    unfit = _probe(source, config)
-    run = _begin_new(config, source, place, observers, initial)
-    if unfit:
-        run.tell(f"{unfit}: the run can be resumed, but is not promised to be the same bit by bit")
-    return run
 
 
 def resume(
@@ -77,67 +50,6 @@ def resume(
         raise
 
 
-def _check_free(place: RunFolder) -> None:
-    if place.config.exists():
-        raise Refused(
-            f"there is a run in {place.path} already: go on with it (rewirl train --resume {place.path}) or choose "
-            "another name"
-        )
-
-
-def _begin_new(
-    config: RunConfig, source: Source, place: RunFolder, observers: Sequence[Observer], initial: InitialPolicy | None
-) -> Run:
-    """All files of a new run, or none: a folder that was made for it is removed again. Only by who has its lock, for
-    another process may have begun a run in it since."""
-    new = place.make()
-    try:
-        store = Store(place)
-        try:
-            _check_free(place)
-            run = _begin(config, source, store, observers, initial)
-            with complaining(place.initial_policy):
-                if initial:
-                    keep(place, initial)
-            _write_head(run, place)
-        except BaseException:
-            if new:
-                place.discard()
-            store.close(remove=new)
-            raise
-    except BaseException:
-        if new:
-            with suppress(OSError):  # another one's files are in it
-                place.path.rmdir()
-        raise
-    return run
-
-
-def _write_head(run: Run, place: RunFolder) -> None:
-    with complaining(place.config):
-        write_aside(place.config, run.config_file)
-    with complaining(place.about):
-        about.write(place.about, run.step)
-
-
-def _begin(
-    config: RunConfig, source: Source, store: Store, observers: Sequence[Observer], initial: InitialPolicy | None
-) -> Run:
-    run = Run(config, source, store, observers, initial)
-    try:
-        slots = ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every)
-        replay = ReplayFile.create(store.place.replay, config.replay_size, slots, run.shape)
-        store.set_limit(config, replay)
-        run.begin(replay)
-        run.record.begin(run.agent.networks)
-        with complaining(store.place.checkpoints):
-            store.place.checkpoints.mkdir(exist_ok=True)
-    except BaseException:
-        run.abandon()
-        raise
-    return run
-
-
 def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observers: Sequence[Observer]) -> Run:
     place = store.place
     notices: list[str] = []
@@ -155,7 +67,7 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
         for newer in candidates[: candidates.index(path)]:
             checkpoint.remove(newer)
         checkpoint.clean(place.checkpoints)
-        _write_head(run, place)
+        write_head(run, place)
         for text in [*(f"{problem}; the checkpoint before it is used" for problem in problems), *notices]:
             run.tell(text)
         return run
@@ -164,8 +76,8 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
     config = _config(place, None, given, notices)
     if inspect_run(place.path).step > config.checkpoint_every:
         raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")
-    run = _begin(config, _source(config, env, place), store, observers, kept(place, config))
-    _write_head(run, place)
+    run = begin(config, _source(config, env, place), store, observers, kept(place, config))
+    write_head(run, place)
     return run
 
 
@@ -308,10 +220,3 @@ def _restore(run: Run, saved: Saved, arrays: Arrays) -> None:
             )
     except Misbehaved as error:
         raise Failed(f"{error}, while the run was taken back to step {loop.step}") from error
-
-
-def _probe(source: Source, config: RunConfig) -> str | None:
-    try:
-        return probe(source, config.seed)
-    except Misbehaved as error:
-        raise Refused(f"{error}, in a trial before the run") from error

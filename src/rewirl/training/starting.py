@@ -1,0 +1,118 @@
+"""How a new run begins: all of it, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rewirl.deploy.files import write_aside
+from rewirl.errors import Refused
+from rewirl.training import about
+from rewirl.training.config import RunConfig
+from rewirl.training.environments import EnvLike, Misbehaved, Source, probe
+from rewirl.training.files import complaining
+from rewirl.training.folder import RunFolder
+from rewirl.training.initial import InitialPolicy, keep, pinned
+from rewirl.training.observer import Observer
+from rewirl.training.replay import Replay, ReplayFile
+from rewirl.training.run import Run
+from rewirl.training.store import Store
+
+
+def start(
+    config: RunConfig,
+    folder: Path | None = None,
+    *,
+    env: EnvLike | None = None,
+    observers: Sequence[Observer] = (),
+) -> Run:
+    """A new run, in a folder or only in memory. What can be refused is refused here, before the first step."""
+    config, initial = pinned(config)
+    if config.initial_samples and not initial:
+        raise Refused(
+            f"initial_samples = {config.initial_samples[:19]}… says what the policy is, and not where: give a run "
+            "folder or policy file"
+        )
+    source = Source(config.task, config.task if env is None else env)
+    if folder is None:
+        run = Run(config, source, None, observers, initial)
+        run.begin(Replay.in_memory(config.replay_size, run.shape))
+        return run
+    place = RunFolder(folder)
+    _check_free(place)
+    unfit = _probe(source, config)
+    run = _begin_new(config, source, place, observers, initial)
+    if unfit:
+        run.tell(f"{unfit}: the run can be resumed, but is not promised to be the same bit by bit")
+    return run
+
+
+def _check_free(place: RunFolder) -> None:
+    if place.config.exists():
+        raise Refused(
+            f"there is a run in {place.path} already: go on with it (rewirl train --resume {place.path}) or choose "
+            "another name"
+        )
+
+
+def _begin_new(
+    config: RunConfig, source: Source, place: RunFolder, observers: Sequence[Observer], initial: InitialPolicy | None
+) -> Run:
+    """All files of a new run, or none: a folder that was made for it is removed again. Only by who has its lock, for
+    another process may have begun a run in it since."""
+    new = place.make()
+    try:
+        store = Store(place)
+        try:
+            _check_free(place)
+            run = begin(config, source, store, observers, initial)
+            with complaining(place.initial_policy):
+                if initial:
+                    keep(place, initial)
+            write_head(run, place)
+        except BaseException:
+            if new:
+                place.discard()
+            store.close(remove=new)
+            raise
+    except BaseException:
+        if new:
+            with suppress(OSError):  # another one's files are in it
+                place.path.rmdir()
+        raise
+    return run
+
+
+def write_head(run: Run, place: RunFolder) -> None:
+    """What says that there is a run in a folder, and whose."""
+    with complaining(place.config):
+        write_aside(place.config, run.config_file)
+    with complaining(place.about):
+        about.write(place.about, run.step)
+
+
+def begin(
+    config: RunConfig, source: Source, store: Store, observers: Sequence[Observer], initial: InitialPolicy | None
+) -> Run:
+    """A run at step 0, with its replay and tables."""
+    run = Run(config, source, store, observers, initial)
+    try:
+        slots = ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every)
+        replay = ReplayFile.create(store.place.replay, config.replay_size, slots, run.shape)
+        store.set_limit(config, replay)
+        run.begin(replay)
+        run.record.begin(run.agent.networks)
+        with complaining(store.place.checkpoints):
+            store.place.checkpoints.mkdir(exist_ok=True)
+    except BaseException:
+        run.abandon()
+        raise
+    return run
+
+
+def _probe(source: Source, config: RunConfig) -> str | None:
+    try:
+        return probe(source, config.seed)
+    except Misbehaved as error:
+        raise Refused(f"{error}, in a trial before the run") from error
