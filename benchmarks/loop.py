@@ -31,6 +31,9 @@ OURS = {
     "sac": [("sac", {}), ("ds-sac", {}), ("ds-sac", {"block": 4})],
 }
 
+AGENTS = [name for name in PEERS if name not in ("dense-matmuls", "torch-eager")]
+"""Peers that train; the others only make updates."""
+
 
 def ours(method: str, how: dict[str, object]) -> tuple[str, Callable[[int], list[float]]]:
     """A run in memory, past its random phase, that goes on a little at a time."""
@@ -65,7 +68,7 @@ def main() -> None:
     for algorithm in args.algorithms:
         contenders = [ours(*how) for how in OURS[algorithm]]
         n_ours = len(contenders)
-        peers = [Peer("loop", name, algorithm, python=args.peers_python, core=args.core) for name in PEERS]
+        peers = [Peer("loop", name, algorithm, python=args.peers_python, core=args.core) for name in AGENTS]
         contenders += [(f"{p.name} {p.version}", p.round) for p in peers if not p.absent]
         seconds: dict[str, list[float]] = {name: [] for name, _ in contenders}
         for _ in range(args.rounds):
