@@ -8,9 +8,7 @@ from rewirl.agents.actor_critic import Diverged
 from rewirl.topology import SET
 
 
-@pytest.mark.parametrize(
-    ("broken", "words"), [("critic1", "loss is nan at update 1"), ("actor", "weights are not")]
-)
+@pytest.mark.parametrize(("broken", "words"), [("critic1", "loss is nan at update 1"), ("actor", "weights are not")])
 def test_nothing_is_learned_or_ranked_that_is_not_finite(broken, words) -> None:
     wiring = WiringOptions(rule=SET(every=1), lambdas=(7, 64))
     agent = TD3Agent(17, ActionBox([-1.0] * 6, [1.0] * 6), TD3Options(policy_delay=1), wiring, np.random.default_rng(0))

@@ -15,7 +15,8 @@ from rewirl.cli.tables import duration, sparkline
 from rewirl.errors import Refused
 from rewirl.training import EvaluationRow, Observer, Run, inspect_run, resume, start
 from rewirl.training.config import RunConfig
-from rewirl.training.initial import pinned
+from rewirl.training.folder import RunFolder
+from rewirl.training.initial import as_begun
 from rewirl.training.loggers import LOGGERS, Logger, check_logger
 
 FILES = ("evaluations.csv", "policy.safetensors", "best_policy.safetensors")
@@ -79,7 +80,7 @@ def train(
 
 
 def _go_on(config: RunConfig, folder: Path, console: Console, observers: Sequence[Observer]) -> Run:
-    info, config = inspect_run(folder), pinned(config)[0]
+    info, config = inspect_run(folder), as_begun(RunFolder(folder), config)
     differences = info.config.differences(config) if info.config else []
     if differences:
         raise Refused(

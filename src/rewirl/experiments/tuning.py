@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from rewirl.deploy.files import write_aside
 from rewirl.errors import Refused
 from rewirl.experiments.metrics import final_return
 from rewirl.experiments.progress import ProgressReader
@@ -26,7 +27,6 @@ from rewirl.experiments.search import Space, configs_of
 from rewirl.experiments.workers import Ending, Workers
 from rewirl.training import EvaluationRow
 from rewirl.training.config import RunConfig
-from rewirl.training.files import write_over
 from rewirl.training.folder import RunFolder
 from rewirl.training.lock import Lock, living_holder_of
 from rewirl.training.signals import Signals
@@ -276,7 +276,7 @@ class Tuning:
             lines = best.configs[0].to_toml().splitlines()
             kept = [line for line in lines if not line.startswith(("seed = ", "steps = "))]
             head = f"# Trial {best.number} of {self.folder}: R = {best.value:.1f} over seeds {self.seeds}."
-            write_over(self.folder / BEST, "\n".join([head, *kept, ""]).encode())
+            write_aside(self.folder / BEST, "\n".join([head, *kept, ""]).encode())
 
 
 def _returns_of(rows: Sequence[EvaluationRow]) -> Floats:

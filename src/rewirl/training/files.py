@@ -12,15 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rewirl.deploy.files import write_aside
 from rewirl.errors import Failed
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """What the system says when there is no room: disk, quota, limit of a file's size."""
-
-
-write_over = write_aside
-"""The name that other modules know it by."""
 
 
 def sha256(content: bytes | memoryview) -> str:
