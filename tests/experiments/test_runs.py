@@ -180,6 +180,13 @@ def test_n_says_which_runs_are_not_whole(tmp_path: Path) -> None:
     assert curve.n.tolist() == [3] * 7 + [2] * 4
 
 
+def test_a_mean_curve_ends_where_most_runs_do(tmp_path: Path) -> None:
+    for seed, evaluations in ((1, 7), (2, 7), (3, 21)):
+        write_run(tmp_path / str(seed), np.arange(float(evaluations)), seed=seed, eval_every=5000, steps=100_000)
+    ((group,), _) = grouped(load([tmp_path]).runs)
+    assert group.curve().steps[-1] == 30_000
+
+
 def test_a_mean_curve_uses_the_steps_that_its_runs_share(tmp_path: Path) -> None:
     write_run(tmp_path / "a", np.arange(13.0), seed=1, eval_every=5000, steps=60_000)
     write_run(tmp_path / "b", 10 * np.arange(11.0), seed=2, eval_every=3000, steps=30_000)

@@ -75,13 +75,15 @@ class Group:
         return f"n = {len(self.runs)}" + (f" ({notes})" if notes else "")
 
     def curve(self, column: str = "return_mean") -> MeanCurve:
-        """The mean over seeds at every step at which all runs that came so far were evaluated."""
+        """The mean over seeds at every step at which all runs that came so far were evaluated, as long as these are
+        half of all or more: the mean of the few that go on further would jump to where they are."""
         lasts = np.array([run.last for run in self.runs])
         seen = [set(run.steps.tolist()) for run in self.runs]
         steps = [
             step
             for step in sorted(set().union(*seen))
             if all(step in have for have, last in zip(seen, lasts, strict=True) if last >= step)
+            and 2 * (lasts >= step).sum() >= len(lasts)
         ]
         rows = np.full((len(self.runs), len(steps)), np.nan)
         for row, run in zip(rows, self.runs, strict=True):
