@@ -50,6 +50,7 @@ class EvaluationRow:
     """This and what follows to the entropy: averages since the row before; empty when there was no update."""
     actor_loss: float | None = None
     q: float | None = None
+    """What the second critic said of the batches."""
     alpha: float | None = None
     entropy: float | None = None
     links_replaced: float | None = None
