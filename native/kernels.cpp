@@ -2,9 +2,6 @@
 #include "kernels.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "flat.h"

@@ -36,11 +36,17 @@ Workspace& workspace() {
   return mine;
 }
 
+// Where each row stands: as row r of group g it has slot 4g + r.
+std::vector<uint16_t> slots_of(const std::vector<uint16_t>& row) {
+  std::vector<uint16_t> out(row.size());
+  for (size_t slot = 0; slot < out.size(); ++slot) out[row[slot]] = uint16_t(slot);
+  return out;
+}
+
 // Calls f(row, column, position) for every link; for any one column, rows ascend.
 template <class F>
 void for_each_link(const GroupedLinks& links, const F& f) {
-  std::vector<uint16_t> slot_of(links.row.size());
-  for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[links.row[slot]] = uint16_t(slot);
+  const std::vector<uint16_t> slot_of = slots_of(links.row);
   for (size_t row = 0; row < slot_of.size(); ++row) {
     const int g = slot_of[row] / 4, r = slot_of[row] % 4;
     const uint16_t* other = links.other.data() + links.column[g];
@@ -142,8 +148,7 @@ constexpr int kThreeRows[] = {7, 11, 13, 14};
 // No branch in the loops over links depends on the wiring, which nothing could foresee: that makes this several times as fast.
 void GroupedLinks::put(const std::vector<Link>& links, int block, std::vector<uint32_t>& position) {
   const size_t groups = row.size() / 4;
-  std::vector<uint16_t> slot_of(row.size());
-  for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[row[slot]] = uint16_t(slot);
+  const std::vector<uint16_t> slot_of = slots_of(row);
 
   // The links of each group, columns ascending.
   std::vector<Member>& members = workspace().members;

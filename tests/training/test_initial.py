@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,14 +68,20 @@ def test_the_replay_begins_with_its_samples_and_nothing_else_changes(learned: di
             assert array.tobytes() == other.agent.state()[name].tobytes(), "nothing was learned yet"
 
 
-def test_left_and_resumed_bit_by_bit(learned: dict[str, Path], tmp_path: Path) -> None:
+def whole_and_left(policy: Path, tmp_path: Path) -> dict[str, Any]:
+    """Two runs of one config, one whole, one left; the policy that they began with is gone: they have copies."""
     source = tmp_path / "source"
-    shutil.copytree(learned["ds-td3"], source)
+    shutil.copytree(policy, source)
     given = {**SMALL, "initial_samples": str(source)}
     tiny.train(tmp_path / "whole", **given)
     with start(tiny.config(**given), tmp_path / "left") as run:
         run.train(70)
-    shutil.rmtree(source)  # the run has a copy
+    shutil.rmtree(source)
+    return given
+
+
+def test_left_and_resumed_bit_by_bit(learned: dict[str, Path], tmp_path: Path) -> None:
+    whole_and_left(learned["ds-td3"], tmp_path)
     for until in (130, 151, 300):
         with resume(tmp_path / "left") as run:
             run.train(until)
@@ -86,15 +93,9 @@ def test_left_and_resumed_bit_by_bit(learned: dict[str, Path], tmp_path: Path) -
 def test_the_same_config_goes_on_whatever_became_of_the_original(
     fate: str, learned: dict[str, Path], tmp_path: Path
 ) -> None:
-    source = tmp_path / "source"
-    shutil.copytree(learned["ds-td3"], source)
-    given = {**SMALL, "initial_samples": str(source)}
-    tiny.train(tmp_path / "whole", **given)
-    with start(tiny.config(**given), tmp_path / "left") as run:
-        run.train(70)
-    shutil.rmtree(source)
+    given = whole_and_left(learned["ds-td3"], tmp_path)
     if fate == "another":
-        shutil.copytree(learned["sac"], source)
+        shutil.copytree(learned["sac"], tmp_path / "source")
     with resume(tmp_path / "left", config=tiny.config(**given)) as run:
         assert run.step == 70
         run.train()

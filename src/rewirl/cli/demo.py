@@ -10,17 +10,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from rewirl.cli import session, train
-from rewirl.cli.output import only_shown
+from rewirl.cli import train
 from rewirl.cli.parser import Parser
-from rewirl.cli.plan import plan, sizes
-from rewirl.cli.tables import show
 from rewirl.errors import Refused
 from rewirl.topology import DropAndGrow
 from rewirl.training import Run
 from rewirl.training.config import RunConfig
+from rewirl.training.folder import folder_name
 
 EXAMPLES = ("rewirl demo", "rewirl demo --seed 2", "rewirl demo --sparsity 0.9")
 
@@ -58,11 +54,7 @@ def run(args: argparse.Namespace) -> None:
     config = train.resolved(args, train.given(args))
     named = args.run_dir is not None or args.name is not None
     folder = train.folder_of(args, config) if named else Path("runs", "demo", name_of(config))
-    if args.dry_run:
-        show(plan(config, *sizes(config)))
-        return
-    only_shown()
-    session.train(config, folder, Console(highlight=False), logs=args.log, welcome=welcome)
+    train.carry_out(args, config, folder, welcome)
 
 
 def name_of(config: RunConfig) -> str:
@@ -81,7 +73,7 @@ def name_of(config: RunConfig) -> str:
             words.append(
                 name.replace("_", "-") + "-".join(f"{v:g}" if isinstance(v, float) else str(v) for v in values)
             )
-    return "-".join(words).replace("/", "-").replace(":", "-")
+    return folder_name("-".join(words))
 
 
 def welcome(run: Run) -> str:

@@ -7,7 +7,7 @@ bounded Box action. Numbers that are not given are the paper's.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ from rewirl.cli.plan import check_threads, plan, sizes, unwirable
 from rewirl.cli.session import train
 from rewirl.cli.tables import show
 from rewirl.errors import Refused
-from rewirl.training import inspect_run, run_folder
+from rewirl.training import Run, inspect_run, run_folder
 from rewirl.training.config import RunConfig, default_of, hints, overlay, parse_toml
+from rewirl.training.folder import folder_name
 from rewirl.training.loggers import LOGGERS
 
 EXAMPLES = (
@@ -74,11 +75,18 @@ def run(args: argparse.Namespace) -> None:
     else:
         config = resolved(args, flags)
         folder = folder_of(args, config)
+    carry_out(args, config, folder)
+
+
+def carry_out(
+    args: argparse.Namespace, config: RunConfig, folder: Path, welcome: Callable[[Run], str] | None = None
+) -> None:
+    """Trains, or with --dry-run says what would be trained."""
     if args.dry_run:
         show(plan(config, *sizes(config)))
         return
     only_shown()
-    train(config, folder, Console(highlight=False), logs=args.log)
+    train(config, folder, Console(highlight=False), logs=args.log, welcome=welcome)
 
 
 def given(args: argparse.Namespace) -> dict[str, Any]:
@@ -114,7 +122,7 @@ def folder_of(args: argparse.Namespace, config: RunConfig) -> Path:
         if args.name is not None:
             raise Refused("give --run-dir, the whole folder, or --name, its last part, and not both")
         return Path(args.run_dir)
-    task = config.task.replace("/", "-").replace(":", "-")
+    task = folder_name(config.task)
     return run_folder(run_folder(RUNS, task), f"{config.method}-seed{config.seed}" if args.name is None else args.name)
 
 

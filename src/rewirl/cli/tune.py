@@ -27,6 +27,7 @@ from rewirl.experiments.search import ETAS, SCHEDULES, configs_of, space_of
 from rewirl.experiments.tuning import BEST, SAMPLERS, Tuning
 from rewirl.experiments.workers import Processes
 from rewirl.training.config import SEEDS
+from rewirl.training.folder import folder_name
 
 EXAMPLES = (
     "rewirl tune ds-td3 Hopper-v5 --trials 20 --steps 200000",
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> None:
             "smaller random_steps and eval_every in --config"
         )
     space = space_of(config, lambdas=args.lambdas, eta=args.eta, adapt_every=args.adapt_every)
-    task = config.task.replace("/", "-").replace(":", "-")
+    task = folder_name(config.task)
     console = Console(highlight=False)
     tuning = Tuning(
         base,

@@ -11,7 +11,7 @@ from rewirl.experiments.identity import content_of, known_runs
 from rewirl.training import RunInfo
 from rewirl.training.config import RunConfig
 from rewirl.training.files import sha256
-from rewirl.training.folder import RunFolder, run_folder
+from rewirl.training.folder import RunFolder, folder_name, run_folder
 from rewirl.training.initial import pinned
 
 
@@ -97,7 +97,7 @@ class Plan:
     def _new_folder(self, job: Job, content: str) -> Path:
         config, taken = job.run.config, {other.folder for other in self.jobs if other is not job}
         name = "-".join(part for part in (config.method, f"seed{config.seed}", job.run.label) if part)
-        folder = run_folder(run_folder(self.folder, config.task.replace("/", "-").replace(":", "-")), name)
+        folder = run_folder(run_folder(self.folder, folder_name(config.task)), name)
         if folder in taken or (folder / "config.toml").exists():
             folder = folder.with_name(f"{name}-{sha256(f'{content} {config.steps} {job.run}'.encode())[:8]}")
         return folder

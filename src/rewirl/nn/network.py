@@ -227,11 +227,12 @@ class Network:
                 f"parameters are {len(self.parameters)} contiguous float32 numbers, not {_kind(values)}"
             ) from None
 
-    def _in_place_order(self) -> NDArray[np.int64]:
+    def _in_place_order(self, positions: Sequence[NDArray[np.int64]] | None = None) -> NDArray[np.int64]:
         """Where the flat arrays have, layer by layer, the links in the order of their places, then the biases: an order
         that does not depend on how the core likes to keep them."""
         flat = np.arange(len(self.parameters))
-        parts = [(self.positions(layer).ravel(), flat[self.bias_positions(layer)]) for layer in range(self.layers)]
+        positions = positions or [self.positions(layer) for layer in range(self.layers)]
+        parts = [(links.ravel(), flat[self.bias_positions(layer)]) for layer, links in enumerate(positions)]
         return np.concatenate([part for layer in parts for part in layer])
 
     def _set_in_place_order(self, values: Floats, order: NDArray[np.int64]) -> None:
@@ -241,11 +242,12 @@ class Network:
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Everything that the next update depends on, as plain arrays (copies), in the order of places."""
-        order = self._in_place_order()
+        wired = [self._wired(layer) for layer in range(self.layers)]
+        order = self._in_place_order([positions for _, positions in wired])
         out: dict[str, NDArray[np.generic]] = {name: getattr(self, name)[order] for name in _FLAT}
         out["steps"] = np.array(self._core.steps, dtype=np.int64)
-        for layer in range(self.layers):
-            out[f"places.{layer}"] = self.links(layer).places
+        for layer, (links, _) in enumerate(wired):
+            out[f"places.{layer}"] = links.places
         return out
 
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:

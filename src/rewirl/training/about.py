@@ -46,8 +46,8 @@ class About:
 def versions() -> dict[str, str]:
     """Of everything that the numbers of a run come from, beside its seed: bits may depend on each."""
     packages = {name: found for name in PACKAGES if (found := _installed(name))}
-    core = {"core": core_sources} if (core_sources := getattr(_core, "sources", "")) else {}  # hash of the C++ sources
-    return {**packages, "python": platform.python_version(), "instruction set": nn.isa(), **core}
+    core = _core.sources  # a hash of the C++ sources
+    return {**packages, "python": platform.python_version(), "instruction set": nn.isa(), "core": core}
 
 
 def machine() -> dict[str, str]:

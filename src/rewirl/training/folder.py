@@ -80,6 +80,12 @@ class RunFolder:
             return {}
         return found if isinstance(found, dict) else {}
 
+    def without_replay(self) -> Refused:
+        """What is said of a run that cannot go further."""
+        return Refused(
+            f"the run in {self.path} is done and its replay was deleted: to go on later, train with keep_replay"
+        )
+
     def has_policy(self) -> bool:
         """Whether the last policy is there and whole."""
         try:
@@ -125,6 +131,15 @@ def run_folder(runs: Path, name: str) -> Path:
     if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
         raise Refused(f"{name!r} is no name for a run: it must be one word that a folder can have, e.g. first-try")
     return runs / name
+
+
+def folder_name(text: str) -> str:
+    """A task's name, or what has one in it, as a folder can have it.
+
+    >>> folder_name("ALE/Pong-v5"), folder_name("own_environment:Docking-v0")
+    ('ALE-Pong-v5', 'own_environment-Docking-v0')
+    """
+    return text.replace("/", "-").replace(":", "-")
 
 
 def policy_file(path: Path, *, best: bool = False) -> Path:

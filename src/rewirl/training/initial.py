@@ -77,8 +77,8 @@ def pinned(config: RunConfig) -> tuple[RunConfig, InitialPolicy | None]:
 def as_begun(place: RunFolder, config: RunConfig) -> RunConfig:
     """`pinned`, for a run that goes on. The path that it began with means the policy that was there then, of which the
     run has a copy: what has become of the original since changes nothing."""
-    given, known = config.initial_samples, inspect_run(place.path).config
-    if given is None or given.startswith(BY_CONTENT) or known is None:
+    given = config.initial_samples
+    if given is None or given.startswith(BY_CONTENT) or (known := inspect_run(place.path).config) is None:
         return pinned(config)[0]
     try:
         same = place.initial_source.read_text("utf-8") == str(Path(given).absolute())

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rewirl.deploy.files import write_aside
 from rewirl.errors import Refused
-from rewirl.training.files import complaining
 from rewirl.training.replay import ReplayFile
 from rewirl.training.run import Run
+from rewirl.training.starting import write_config
 
 
 def set_steps(run: Run, steps: int) -> None:
@@ -19,12 +18,8 @@ def set_steps(run: Run, steps: int) -> None:
     if store:
         place = store.place
         if not isinstance(replay, ReplayFile) or not place.replay.exists():
-            raise Refused(
-                f"the run in {place.path} is done and its replay was deleted: to go on later, train with keep_replay"
-            )
-        replay = replay.grown(ReplayFile.slots_for(config.replay_size, steps, config.checkpoint_every))
-        store.set_limit(config, replay)
+            raise place.without_replay()
+        replay = store.grown(config, replay)
         store.finished = False
-        with complaining(place.config):
-            write_aside(place.config, config.to_toml().encode())
+        write_config(config, place)
     run.config, run.loop.replay = config, replay

@@ -150,9 +150,13 @@ def _load(
         run.abandon()
         raise
     store.last_step = saved.step
-    store.finished = saved.step >= config.steps and place.read_status().get("state") == "done" and place.has_policy()
-    if saved.step >= config.steps and not place.has_policy():
-        run.tell(f"{place.policy} is missing or damaged: it is written again from the checkpoint of step {saved.step}")
+    if saved.step >= config.steps:
+        whole = place.has_policy()
+        store.finished = whole and place.read_status().get("state") == "done"
+        if not whole:
+            run.tell(
+                f"{place.policy} is missing or damaged: it is written again from the checkpoint of step {saved.step}"
+            )
     if differing := saved.differing_versions():
         run.tell(
             f"the checkpoint was made elsewhere ({', '.join(differing)}): the run goes on, but is not promised to be "
@@ -186,14 +190,10 @@ def _replay(run: Run, saved: Saved, store: Store) -> Replay:
     if saved.step >= config.steps and not path.exists():
         return Replay.in_memory(1, run.shape)  # done: nothing will be added or asked for
     if not path.exists() and store.place.read_status().get("state") == "done":
-        raise Refused(
-            f"the run in {store.place.path} is done and its replay was deleted: to go on later, train with keep_replay"
-        )
+        raise store.place.without_replay()
     hashes = {int(segment): known for segment, known in saved.replay_hashes.items()}
     replay = ReplayFile.open(path, config.replay_size, saved.replay_slots, run.shape, saved.replay_count, hashes)
-    grown = replay.grown(ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every))
-    store.set_limit(config, grown)
-    return grown
+    return store.grown(config, replay)
 
 
 def _restore(run: Run, saved: Saved, arrays: Arrays) -> None:

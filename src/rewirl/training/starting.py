@@ -86,10 +86,15 @@ def _begin_new(
 
 def write_head(run: Run, place: RunFolder) -> None:
     """What says that there is a run in a folder, and whose."""
-    with complaining(place.config):
-        write_aside(place.config, run.config_file)
+    write_config(run.config, place)
     with complaining(place.about):
         about.write(place.about, run.step)
+
+
+def write_config(config: RunConfig, place: RunFolder) -> None:
+    """So that it says of the run in a folder what it is."""
+    with complaining(place.config):
+        write_aside(place.config, config.to_toml().encode())
 
 
 def begin(

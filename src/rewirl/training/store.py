@@ -37,6 +37,12 @@ class Store:
         overwrites = config.steps > replay.slots
         self.limit = min(config.checkpoint_every, replay.slack // 2) if overwrites else config.checkpoint_every
 
+    def grown(self, config: RunConfig, replay: ReplayFile) -> ReplayFile:
+        """The replay with room for all steps of the config."""
+        replay = replay.grown(ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every))
+        self.set_limit(config, replay)
+        return replay
+
     def checkpoint(self, run: Run) -> Path:
         """Everything that the next step depends on. The replay is not rewritten: only its end is synced and hashed."""
         loop, record = run.loop, run.record
