@@ -51,9 +51,14 @@ void Layer::sync(const float* flat) {
   });
 }
 
-void run_forward(const Forward& args, int64_t links, int groups) {
-  parallel(groups, 1, links * args.batch,
-           [&](int64_t begin, int64_t end) { kernels().forward(args, int(begin), int(end)); });
+void for_groups(const Groups& links, int begin, int end, int64_t batch, const std::function<void(int, int)>& work) {
+  const uint32_t *first = links.weight + begin, *last = links.weight + end;
+  const int64_t n = *last - *first;
+  parallel(n, 1, n * batch, [&](int64_t from, int64_t to) {
+    // The groups whose first link is among these; also groups without links have results, all zero.
+    const auto group = [&](int64_t link) { return int(std::lower_bound(first, last, *first + link) - links.weight); };
+    work(from == 0 ? begin : group(from), to == n ? end : group(to));
+  });
 }
 
 Network::Network(std::vector<Layer> layers) : layers_(std::move(layers)) {
@@ -106,7 +111,7 @@ Batch Network::forward(const Batch& x) {
     args.batch = int(in.size());
     args.rows = layer.shape.n_out;
     args.relu = l + 1 < layers_.size();
-    run_forward(args, layer.links(), layer.outputs.groups());
+    for_groups(args.links, 0, layer.outputs.groups(), args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
   }
   ready_ = true;
   if (scratch().owner == this) scratch().owner = nullptr;  // what is there belongs to the forward before
@@ -135,8 +140,8 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
     if (weights) {
       const WeightGradients args{layer.outputs.view(nullptr), in.data(),        delta.data(),      g_.get() + layer.weight_at,
                                  in.stride(),                 int(in.size()), layer.shape.n_out};
-      parallel(layer.outputs.groups(), 1, layer.links() * in.size(),
-               [&](int64_t b, int64_t e) { kernels().weight_gradients(args, int(b), int(e)); });
+      for_groups(args.links, 0, layer.outputs.groups(), args.batch,
+                 [&](int b, int e) { kernels().weight_gradients(args, b, e); });
       kernels().row_sums(delta.data(), delta.stride(), int(delta.size()), g_.get() + layer.bias_at, layer.shape.n_out);
     }
     if (l == 0 && !inputs) break;
@@ -150,8 +155,7 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
     args.rows = layer.shape.n_in;
     // Of the network's own inputs only the groups that hold begin .. end are needed.
     const int from = l > 0 ? 0 : int(begin / 4), to = l > 0 ? layer.inputs.groups() : int((end + 3) / 4);
-    parallel(to - from, 1, layer.links() * in.size() * (to - from) / layer.inputs.groups(),
-             [&](int64_t b, int64_t e) { kernels().forward(args, from + int(b), from + int(e)); });
+    for_groups(args.links, from, to, args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
   }
   return inputs ? input_delta_.rows(begin, end) : Batch();
 }

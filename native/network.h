@@ -1,6 +1,7 @@
 // A multi-layer perceptron that holds nothing but its links.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -92,7 +93,7 @@ class Network {
   std::shared_ptr<float> act_[2];
 };
 
-// Runs one layer over a batch, on all threads.
-void run_forward(const Forward& args, int64_t links, int groups);
+// Calls work for parts of the groups begin .. end that have about as many links, one for each thread.
+void for_groups(const Groups& links, int begin, int end, int64_t batch, const std::function<void(int, int)>& work);
 
 }  // namespace rewirl

@@ -72,7 +72,7 @@ Batch Target::forward(const Batch& x) {
     args.batch = int(in.size());
     args.rows = layer.shape.n_out;
     args.relu = !last;
-    run_forward(args, layer.links() + mine.extra.links(), layer.outputs.groups());
+    for_groups(args.links, 0, layer.outputs.groups(), args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
     in = out;
   }
   return out_;
