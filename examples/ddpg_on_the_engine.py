@@ -45,13 +45,13 @@ class DDPG:
         self.updates += 1
 
         # y = r + γ Q'(s', π'(s')), and the critic one step towards it
-        b.next_action[...] = np.tanh(self.actor_target.forward(b.next_obs).array)
-        y = b.reward + GAMMA * (1 - b.terminated) * self.critic_target.forward(b.next_state_action).array[0]
-        self.dq.array[0] = 2 / BATCH * (self.critic.forward(b.state_action).array[0] - y)
+        b.next_action.array[...] = np.tanh(self.actor_target.forward(b.next_obs).array)
+        y = b.reward.array + GAMMA * (1 - b.terminated.array) * self.critic_target.forward(b.next_state_action).array
+        self.dq.array[...] = 2 / BATCH * (self.critic.forward(b.state_action).array - y)
         self._descend(self.critic, self.dq)
 
         # the actor up the critic's slope: dQ/da · dπ/dφ
-        b.action[...] = action = np.tanh(self.actor.forward(b.obs).array)
+        b.action.array[...] = action = np.tanh(self.actor.forward(b.obs).array)
         self.critic.forward(b.state_action)
         self.dq.array[...] = -1 / BATCH
         dq_da = self.critic.backward(self.dq, weights=False, inputs=self.actions).array

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "flat.h"
+#include "gaussian.h"
 #include "simd.h"
 
 namespace rewirl::REWIRL_NAMESPACE {
@@ -277,7 +278,7 @@ void act(const Groups& links, const float* bias, const float* x, float* y, int g
   REWIRL_WITH_KINDS(links.kinds, act_of, links, bias, x, y, groups, relu)
 }
 
-constexpr Kernels table{REWIRL_NAME, forward, weight_gradients, row_sums, act, adam, polyak, small};
+constexpr Kernels table{REWIRL_NAME, forward, weight_gradients, row_sums, act, adam, polyak, small, squash, through_squash};
 
 }  // namespace
 }  // namespace rewirl::REWIRL_NAMESPACE

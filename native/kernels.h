@@ -101,6 +101,15 @@ struct Adam {
   float eps;
 };
 
+// Actions of a tanh-squashed Gaussian, all n_act × batch but out, which has the means and below them the logarithms of std, and
+// log_prob, which is one row.
+struct Squash {
+  const float *out, *noise;
+  float *action, *std, *log_prob;
+  int64_t stride;
+  int n_act, batch;
+};
+
 struct Kernels {
   const char* name;
   // y = W x, and what Forward says of bias, gate and ReLU
@@ -117,6 +126,9 @@ struct Kernels {
   // How many blocks are not zero. Those that score (sum of magnitudes) below limit, but are not zero, go into found as
   // score bits << 32 | index; n_found says how many.
   int64_t (*small)(const float* w, int64_t blocks, int block, float limit, uint64_t* found, int64_t* n_found);
+  // What losses.h says of them
+  void (*squash)(const Squash&);
+  void (*through_squash)(const Squash&, const float* da1, const float* da2, float alpha_per_sample, float* d_out);
 };
 
 const Kernels* kernels_baseline();

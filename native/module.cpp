@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "gather.h"
+#include "losses.h"
 #include "network.h"
 #include "runtime.h"
 #include "target.h"
@@ -188,6 +189,15 @@ NB_MODULE(_core, m) {
                first, out);
       },
       nb::arg("records").noconvert(), nb::arg("chosen").noconvert(), "first"_a, "out"_a);
+  m.def("smooth", &smooth, "action"_a, "noise"_a, "sigma"_a, "c"_a);
+  m.def("bellman", &bellman, "reward"_a, "terminated"_a, "q1"_a, "q2"_a, "gamma"_a, "y"_a);
+  m.def("soft_bellman", &soft_bellman, "reward"_a, "terminated"_a, "q1"_a, "q2"_a, "gamma"_a, "alpha"_a, "log_prob"_a, "y"_a);
+  m.def("squared_error", &squared_error, "q"_a, "y"_a, "dq"_a);
+  m.def("ascend", &ascend, "q"_a, "dq"_a);
+  m.def("ascend_lower", &ascend_lower, "q1"_a, "q2"_a, "dq1"_a, "dq2"_a);
+  m.def("through_tanh", &through_tanh, "action"_a, "da"_a, "du"_a);
+  m.def("squash", &squash, "out"_a, "noise"_a, "action"_a, "std"_a, "log_prob"_a);
+  m.def("through_squash", &through_squash, "out"_a, "noise"_a, "action"_a, "std"_a, "da1"_a, "da2"_a, "alpha"_a, "d_out"_a);
   m.def("isa", [] { return kernels().name; });
   m.def("available_isas", &available_isas);
   m.def("select_isa", &select_isa, "name"_a);

@@ -156,10 +156,10 @@ class Reference:
 
     def tensors(self, transitions) -> tuple[torch.Tensor, ...]:
         def of(array):
-            return torch.from_numpy(np.ascontiguousarray(np.atleast_2d(array).T)).to(self.dtype)
+            return torch.from_numpy(np.ascontiguousarray(array.T)).to(self.dtype)
 
         t = transitions
-        return of(t.obs.array), of(t.action), of(t.reward), of(t.terminated), of(t.next_obs.array)
+        return tuple(of(x.array) for x in (t.obs, t.action, t.reward, t.terminated, t.next_obs))
 
 
 class TorchTD3(Reference):

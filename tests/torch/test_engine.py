@@ -75,8 +75,8 @@ class TorchTD3:
     def update(self, batch: Transitions) -> None:
         o, n = self.options, batch.size
         self.updates += 1
-        s, a, s2 = (torch.from_numpy(x.T.copy()) for x in (batch.obs.array, batch.action, batch.next_obs.array))
-        r, d = (torch.from_numpy(x.copy())[:, None] for x in (batch.reward, batch.terminated))
+        s, a, s2 = (torch.from_numpy(x.T.copy()) for x in (batch.obs.array, batch.action.array, batch.next_obs.array))
+        r, d = (torch.from_numpy(x.array.T.copy()) for x in (batch.reward, batch.terminated))
         with torch.no_grad():
             normal = torch.from_numpy(self.rng.standard_normal((N_ACT, n), dtype=np.float32).T.copy())
             noise = (o.target_noise * normal).clamp(-o.target_clip, o.target_clip)

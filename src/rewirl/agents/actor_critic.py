@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rewirl._core import squared_error
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.transitions import Transitions
@@ -23,11 +24,6 @@ State = dict[str, NDArray[np.generic]]
 
 class Diverged(RuntimeError):
     """A loss is no finite number any more: nothing that follows would mean anything."""
-
-
-def mean_of(values: Floats) -> float:
-    """Of a small array; its own method takes five times as long, which is felt once in every update."""
-    return float(np.add.reduce(values)) / values.size
 
 
 class Averages:
@@ -80,7 +76,9 @@ class ActorCritic(ABC):
         self._averages = Averages()
         self._links_replaced = 0
         self._adam = options.adam
-        # The loss's gradient at the critics' outputs, and at the actor's.
+        self._noise = Batch(self.n_act, options.batch)
+        self._y = Batch(1, options.batch)
+        # The loss's gradient at a critic's output, and at the actor's.
         self._dq = Batch(1, options.batch)
         self._da = Batch(actor_sizes[-1], options.batch)
         self._action_rows = (n_obs, n_obs + self.n_act)
@@ -104,25 +102,27 @@ class ActorCritic(ABC):
 
     # ------------------------------------------------- shared steps of the updates
 
-    def _update_critics(self, batch: Transitions, y: Floats) -> None:
+    def _draw_noise(self) -> Batch:
+        """ε ~ N(0, 1) for every action of a batch."""
+        self._noise.array[...] = self.rng.standard_normal((self.n_act, self._noise.size), dtype=np.float32)
+        return self._noise
+
+    def _update_critics(self, batch: Transitions, y: Batch) -> None:
         """Both critics one step towards y, along the gradient of 1/N Σ (y - Q(s, a))², and, when it is time, to other
         links; the actor then adapts at its own first update from there on."""
         due = self.wiring.rule.due(self.updates)
         for critic in self.critics:
-            q = critic.forward(batch.state_action).array[0]
-            error = q - y
-            loss = float(error @ error) / batch.size
+            loss, q = squared_error(critic.forward(batch.state_action), y, self._dq)
             if not math.isfinite(loss):
                 raise Diverged(
                     f"the critic's loss is {loss} at update {self.updates}: rewards or weights are not finite any more"
                 )
-            np.multiply(error, np.float32(2 / batch.size), out=self._dq.array[0])
             critic.backward(self._dq)
             critic.step(self._adam)
             if due:
                 self._adapt(critic)
             self._averages.add("critic_loss", loss)
-        self._averages.add("q", mean_of(q))  # of the second critic: one tells enough
+        self._averages.add("q", q)  # of the second critic: one tells enough
         self._actor_adapts |= due
 
     def _adapt_actor(self) -> None:

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.agents.actor_critic import ActorCritic, Floats, State, mean_of
+from rewirl._core import ascend_lower, soft_bellman, squash, through_squash
+from rewirl.agents.actor_critic import ActorCritic, Floats, State
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import SACOptions, WiringOptions
 from rewirl.agents.transitions import Transitions
+from rewirl.nn import Batch
 
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
-
-
-class Sample(NamedTuple):
-    """Actions of a tanh-squashed Gaussian and what their gradient needs, each (n_act, batch)."""
-
-    action: Floats
-    log_prob: Floats
-    """log π(a|s) per sample, over actions in units of the policy."""
-    noise: Floats
-    std: Floats
-    free: NDArray[np.bool_]
-    """Where log-std was not clamped, so that it has a gradient."""
 
 
 class SACAgent(ActorCritic):
@@ -51,6 +41,9 @@ class SACAgent(ActorCritic):
         # log α, its Adam moments and steps
         start = 0.0 if options.alpha == "auto" else math.log(options.alpha) if options.alpha > 0 else -math.inf
         self._temperature = np.array([start, 0.0, 0.0, 0.0])
+        # What a sample of actions leaves for its gradient, and the loss's gradient at the second critic's output.
+        self._std, self._log_prob = Batch(self.n_act, options.batch), Batch(1, options.batch)
+        self._dq2 = Batch(1, options.batch)
 
     @property
     def alpha(self) -> float:
@@ -71,15 +64,13 @@ class SACAgent(ActorCritic):
         self.updates += 1
 
         # y = r + γ (min Q_θ̄i(s', a') - α log π(a'|s')), a' ~ π_φ(s'); nothing follows a terminal state
-        following = self._sample(self.actor.forward(batch.next_obs).array)
-        batch.next_action[...] = following.action
-        q1, q2 = (target.forward(batch.next_state_action).array[0] for target in self.critic_targets)
-        soft_value = np.minimum(q1, q2) - np.float32(self.alpha) * following.log_prob
-        y = batch.reward + o.gamma * (1 - batch.terminated) * soft_value
+        self._sample(batch.next_obs, batch.next_action)
+        q1, q2 = (target.forward(batch.next_state_action) for target in self.critic_targets)
+        soft_bellman(batch.reward, batch.terminated, q1, q2, o.gamma, self.alpha, self._log_prob, self._y)
 
         # L13: θi ← θi - λ ∇J_Q(θi)
         # L14-L16: every e updates the critics drop and grow links
-        self._update_critics(batch, y)
+        self._update_critics(batch, self._y)
 
         # L17: φ ← φ - λ ∇J_π(φ)
         log_prob = self._update_actor(batch)
@@ -96,37 +87,26 @@ class SACAgent(ActorCritic):
             for target in self.critic_targets:
                 target.update(o.tau)
 
-    def _sample(self, out: Floats) -> Sample:
-        mean, log_std = out[: self.n_act], out[self.n_act :]
-        clamped = np.minimum(np.maximum(log_std, np.float32(LOG_STD_MIN)), np.float32(LOG_STD_MAX))
-        std = np.exp(clamped)
-        noise = self.rng.standard_normal(mean.shape, dtype=np.float32)
-        u = mean + std * noise
-        # log N(u; mean, std) - log(1 - tanh²u), the second written so that it does not overflow
-        size = np.abs(u)
-        squash = 2 * (np.float32(math.log(2)) - size - np.log(1 + np.exp(-2 * size)))
-        log_prob = (-0.5 * noise * noise - clamped - np.float32(0.5 * math.log(2 * math.pi)) - squash).sum(axis=0)
-        return Sample(np.tanh(u), log_prob, noise, std, clamped == log_std)
+    def _sample(self, obs: Batch, action: Batch) -> Batch:
+        """Draws actions for observations; gives the actor's outputs, and leaves log π(a|s) and std in their batches."""
+        out = self.actor.forward(obs)
+        squash(out, self._draw_noise(), action, self._std, self._log_prob)
+        return out
 
     def _update_actor(self, batch: Transitions) -> float:
         """One step along the gradient of 1/N Σ (α log π(a|s) - min Q_θi(s, a)), a = tanh(mean + std · noise)."""
-        alpha, n = np.float32(self.alpha), np.float32(batch.size)
-        sample = self._sample(self.actor.forward(batch.obs).array)
-        batch.action[...] = sample.action
-        q1, q2 = (critic.forward(batch.state_action).array[0] for critic in self.critics)
-        lower = q1 <= q2  # each sample's gradient comes from the critic that gives its minimum
-        dq_da = np.zeros_like(sample.action)
-        for critic, chosen in zip(self.critics, (lower, ~lower), strict=True):
-            np.multiply(chosen, -1 / n, out=self._dq.array[0])
-            dq_da += critic.backward(self._dq, weights=False, inputs=self._action_rows).array
-        a = sample.action
-        du = dq_da * (1 - a * a) + (2 * alpha / n) * a  # d(-log(1 - tanh²u))/du = 2 tanh u
-        self._da.array[: self.n_act] = du
-        self._da.array[self.n_act :] = (du * sample.std * sample.noise - alpha / n) * sample.free
+        out = self._sample(batch.obs, batch.action)
+        q1, q2 = (critic.forward(batch.state_action) for critic in self.critics)
+        q = ascend_lower(q1, q2, self._dq, self._dq2)
+        da1, da2 = (
+            critic.backward(dq, weights=False, inputs=self._action_rows)
+            for critic, dq in zip(self.critics, (self._dq, self._dq2), strict=True)
+        )
+        through_squash(out, self._noise, batch.action, self._std, da1, da2, self.alpha, self._da)
         self.actor.backward(self._da)
         self.actor.step(self._adam)
-        log_prob = mean_of(sample.log_prob)
-        self._averages.add("actor_loss", float(alpha) * log_prob - mean_of(np.minimum(q1, q2)))
+        log_prob = float(self._log_prob.array.mean())
+        self._averages.add("actor_loss", self.alpha * log_prob - q)
         self._averages.add("entropy", -log_prob)
         return log_prob
 

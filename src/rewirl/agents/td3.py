@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewirl.agents.actor_critic import ActorCritic, Floats, mean_of
+from rewirl._core import ascend, bellman, smooth, through_tanh
+from rewirl.agents.actor_critic import ActorCritic, Floats
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import TD3Options, WiringOptions
 from rewirl.agents.transitions import Transitions
@@ -39,37 +40,35 @@ class TD3Agent(ActorCritic):
     def explore(self, obs: Floats) -> Floats:
         # L7-L8: a ~ π_φ(s) + ε, ε ~ N(0, σ)
         noise = self.options.exploration_noise * self.rng.standard_normal(self.n_act, dtype=np.float32)
-        return _clip(self.act(obs) + noise, 1.0)
+        # np.clip costs several times as much on small arrays
+        return np.minimum(np.maximum(self.act(obs) + noise, np.float32(-1)), np.float32(1))
 
     def update(self, batch: Transitions) -> None:
         o = self.options
         self.updates += 1
 
         # L11: ã ← π_φ'(s') + ε, ε ~ clip(N(0, σ̃), -c, c)
-        noise = o.target_noise * self.rng.standard_normal(batch.next_action.shape, dtype=np.float32)
-        next_action = np.tanh(self.actor_target.forward(batch.next_obs).array)
-        batch.next_action[...] = _clip(next_action + _clip(noise, o.target_clip), 1.0)
+        np.tanh(self.actor_target.forward(batch.next_obs).array, out=batch.next_action.array)
+        smooth(batch.next_action, self._draw_noise(), o.target_noise, o.target_clip)
 
         # L12: y ← r + γ min Q_θ'i(s', ã); nothing follows a terminal state
-        q1, q2 = (target.forward(batch.next_state_action).array[0] for target in self.critic_targets)
-        y = batch.reward + o.gamma * (1 - batch.terminated) * np.minimum(q1, q2)
+        q1, q2 = (target.forward(batch.next_state_action) for target in self.critic_targets)
+        bellman(batch.reward, batch.terminated, q1, q2, o.gamma, self._y)
 
         # L13: θi ← argmin 1/N Σ (y - Q_θi(s, a))²
         # L14-L16: every e updates the critics drop and grow links
-        self._update_critics(batch, y)
+        self._update_critics(batch, self._y)
 
         # L17: every d updates
         if self.updates % o.policy_delay == 0:
             # L18-L19: ∇_φ J = 1/N Σ ∇_a Q_θ1(s, a)|a=π(s) ∇_φ π(s)
-            action = np.tanh(self.actor.forward(batch.obs).array)
-            batch.action[...] = action
-            q = self.critics[0].forward(batch.state_action).array[0]
-            self._dq.array[...] = -1 / batch.size  # of the loss -1/N Σ Q
-            dq_da = self.critics[0].backward(self._dq, weights=False, inputs=self._action_rows).array
-            np.multiply(dq_da, 1 - action * action, out=self._da.array)
+            np.tanh(self.actor.forward(batch.obs).array, out=batch.action.array)
+            q = ascend(self.critics[0].forward(batch.state_action), self._dq)
+            dq_da = self.critics[0].backward(self._dq, weights=False, inputs=self._action_rows)
+            through_tanh(batch.action, dq_da, self._da)
             self.actor.backward(self._da)
             self.actor.step(self._adam)
-            self._averages.add("actor_loss", -mean_of(q))
+            self._averages.add("actor_loss", -q)
 
             # L20-L22: so does the actor
             self._adapt_actor()
@@ -77,8 +76,3 @@ class TD3Agent(ActorCritic):
             # L23-L27: θ' ← τθ + (1-τ)θ', φ' ← τφ + (1-τ)φ', each kept as sparse as it was
             for target in self.targets.values():
                 target.update(o.tau)
-
-
-def _clip(x: Floats, limit: float) -> Floats:
-    """x between -limit and limit; np.clip costs several times as much on small arrays."""
-    return np.minimum(np.maximum(x, np.float32(-limit)), np.float32(limit))

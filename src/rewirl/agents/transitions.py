@@ -21,7 +21,7 @@ class Transitions:
     >>> records = np.arange(20, dtype=np.float32).reshape(2, 10)
     >>> t = Transitions(n_obs=3, n_act=2, size=1)
     >>> t.fill(records, np.array([1]))
-    >>> t.state_action.array[:, 0].tolist(), t.reward.tolist(), t.next_obs.array[:, 0].tolist()
+    >>> t.state_action.array[:, 0].tolist(), t.reward.array[0].tolist(), t.next_obs.array[:, 0].tolist()
     ([10.0, 11.0, 12.0, 13.0, 14.0], [15.0], [17.0, 18.0, 19.0])
     """
 
@@ -32,13 +32,13 @@ class Transitions:
         self._record = everything.rows(0, width)
         rewards = n_obs + n_act
         self.obs = everything.rows(0, n_obs)
-        self.action = everything.rows(n_obs, rewards).array
+        self.action = everything.rows(n_obs, rewards)
         self.state_action = everything.rows(0, rewards)
-        self.reward: Floats = everything.rows(rewards, rewards + 1).array[0]
-        self.terminated: Floats = everything.rows(rewards + 1, rewards + 2).array[0]
+        self.reward = everything.rows(rewards, rewards + 1)
+        self.terminated = everything.rows(rewards + 1, rewards + 2)
         """1 where the episode ended for good, 0 where it went on or was only cut off by a time limit."""
         self.next_obs = everything.rows(rewards + 2, width)
-        self.next_action = everything.rows(width, width + n_act).array
+        self.next_action = everything.rows(width, width + n_act)
         self.next_state_action = everything.rows(rewards + 2, width + n_act)
 
     @staticmethod

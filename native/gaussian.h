@@ -1,0 +1,74 @@
+// Actions of a tanh-squashed Gaussian, and the way back through them. Part of kernels.cpp, for one instruction set.
+#pragma once
+#include "kernels.h"
+#include "simd.h"
+
+namespace rewirl::REWIRL_NAMESPACE {
+namespace {
+
+constexpr float kLogStdMin = -20, kLogStdMax = 2;
+
+// NaN stays.
+REWIRL_INLINE vec clamped(vec x, float low, float high) {
+  const vec up = x < splat(low) ? splat(low) : x;
+  return up > splat(high) ? splat(high) : up;
+}
+
+// x = n log 2 + r with |r| ≤ log 2 / 2; exp r by its series, whose eighth term is below float's precision.
+REWIRL_INLINE vec exponential(vec x) {
+  const vec within = clamped(x, -87, 88);
+  const vec magic = splat(12582912.0f);  // 1.5 · 2²³: what is added to it is rounded to a whole number in its last bits
+  const vec shifted = within * 1.44269504f + magic, n = shifted - magic;
+  const vec r = (within - n * 0.693359375f) + n * 2.12194440e-4f;  // log 2 in two parts, the first exact
+  vec y = splat(1.0f / 5040);
+  for (const float c : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) y = y * r + c;
+  const ivec exponent = reinterpret_cast<ivec>(shifted) - reinterpret_cast<ivec>(magic) + 127;
+  return y * reinterpret_cast<vec>(exponent << 23);
+}
+
+// log(1 + x) for 0 ≤ x ≤ 1: 2 artanh(x / (2 + x)) by its series.
+REWIRL_INLINE vec log_of_one_plus(vec x) {
+  const vec s = x / (x + 2.0f), square = s * s;
+  vec y = splat(1.0f / 15);
+  for (const float c : {1.0f / 13, 1.0f / 11, 1.0f / 9, 1.0f / 7, 1.0f / 5, 1.0f / 3, 1.0f}) y = y * square + c;
+  return 2.0f * s * y;
+}
+
+void squash(const Squash& given) {
+  const Squash a = given;  // a copy, for the compiler
+  constexpr float log_2 = 0.69314718f, half_log_2pi = 0.91893853f;
+  for (int p = 0; p < a.batch; p += W) {
+    vec log_prob{};
+    for (int i = 0; i < a.n_act; ++i) {
+      const int64_t at = i * a.stride + p;
+      const vec log_std = clamped(load(a.out + a.n_act * a.stride + at), kLogStdMin, kLogStdMax);
+      const vec std = exponential(log_std), noise = load(a.noise + at);
+      const vec u = load(a.out + at) + std * noise, size = magnitude(u);
+      // Everything follows from e = exp(-2|u|): tanh|u| = (1 - e) / (1 + e), and 1 - tanh²u = 4e / (1 + e)².
+      const vec e = exponential(-2.0f * size);
+      const vec tanh = (1.0f - e) / (1.0f + e);
+      const vec log_slope = 2.0f * (log_2 - size - log_of_one_plus(e));
+      store(a.action + at, u < vec{} ? -tanh : tanh);
+      store(a.std + at, std);
+      log_prob += -0.5f * noise * noise - log_std - half_log_2pi - log_slope;
+    }
+    store(a.log_prob + p, log_prob);
+  }
+}
+
+void through_squash(const Squash& given, const float* da1, const float* da2, float alpha_per_sample, float* d_out) {
+  const Squash a = given;
+  for (int i = 0; i < a.n_act; ++i)
+    for (int p = 0; p < a.batch; p += W) {
+      const int64_t at = i * a.stride + p, below = a.n_act * a.stride + at;
+      const vec action = load(a.action + at), log_std = load(a.out + below);
+      // d log π / du = 2 tanh u from the slope of tanh, d log π / d log std = -1
+      const vec du = (load(da1 + at) + load(da2 + at)) * (1.0f - action * action) + 2 * alpha_per_sample * action;
+      const vec d_log_std = du * load(a.std + at) * load(a.noise + at) - alpha_per_sample;
+      store(d_out + at, du);
+      store(d_out + below, keep(clamped(log_std, kLogStdMin, kLogStdMax) == log_std, d_log_std));
+    }
+}
+
+}  // namespace
+}  // namespace rewirl::REWIRL_NAMESPACE
