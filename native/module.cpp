@@ -184,7 +184,6 @@ NB_MODULE(_core, m) {
       "gather",
       [](Records records, Ints chosen, int64_t first, const Batch& out) {
         nb::gil_scoped_release unlocked;
-        Section section;
         gather(records.data(), int64_t(records.shape(0)), int64_t(records.shape(1)), chosen.data(), int64_t(chosen.size()),
                first, out);
       },

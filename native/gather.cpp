@@ -1,0 +1,62 @@
+#include "gather.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "runtime.h"
+
+namespace rewirl {
+
+namespace {
+
+constexpr int64_t kSamples = 16;  // at a time: one cache line of each feature
+
+// Records lie all over a replay far larger than the caches.
+void ask_for(const float* const* records, int64_t n, int64_t features) {
+  for (int64_t s = 0; s < n; ++s) {
+    for (int64_t f = 0; f < features; f += 16) __builtin_prefetch(records[s] + f);
+    __builtin_prefetch(records[s] + features - 1);
+  }
+}
+
+template <int64_t N>
+void transpose(const float* const* records, int64_t features, float* to, int64_t stride) {
+  const float* from[N];
+  std::copy_n(records, N, from);
+  for (int64_t f = 0; f < features; ++f, to += stride)
+    for (int64_t s = 0; s < N; ++s) to[s] = from[s][f];
+}
+
+}  // namespace
+
+void gather(const float* records, int64_t n_records, int64_t width, const int64_t* chosen, int64_t n_chosen, int64_t first,
+            const Batch& out) {
+  if (n_chosen != out.size())
+    throw std::invalid_argument(std::to_string(n_chosen) + " records for a batch of " + std::to_string(out.size()));
+  if (first < 0 || first > width - out.features())  // a sum might overflow
+    throw std::invalid_argument(std::to_string(out.features()) + " columns from number " + std::to_string(first) +
+                                " on, of records that have " + std::to_string(width));
+  for (int64_t s = 0; s < n_chosen; ++s)
+    if (chosen[s] < 0 || chosen[s] >= n_records)
+      throw std::invalid_argument("record " + std::to_string(chosen[s]) + " of a replay that has " + std::to_string(n_records));
+  Section section;
+  const int64_t features = out.features(), stride = out.stride();
+  const float* from[2][kSamples];
+  const auto look_up = [&](int64_t s, const float** at) {
+    const int64_t n = std::min(kSamples, n_chosen - s);
+    for (int64_t i = 0; i < n; ++i) at[i] = records + chosen[s + i] * width + first;
+    ask_for(at, std::max<int64_t>(n, 0), features);
+  };
+  look_up(0, from[0]);
+  for (int64_t s = 0, turn = 0; s < n_chosen; s += kSamples, turn ^= 1) {
+    look_up(s + kSamples, from[turn ^ 1]);  // the next ones come while these are copied
+    float* to = out.data() + s;
+    if (n_chosen - s >= kSamples)
+      transpose<kSamples>(from[turn], features, to, stride);
+    else
+      for (int64_t i = 0; i < n_chosen - s; ++i) transpose<1>(from[turn] + i, features, to + i, stride);
+  }
+}
+
+}  // namespace rewirl
