@@ -47,6 +47,28 @@ def test_sparse_against_dense(tmp_path: Path) -> None:
     assert (found.n, found.reference_n) == (3, 3)
 
 
+def test_the_dense_return_at_the_flops_of_the_sparse(tmp_path: Path) -> None:
+    """Half of the FLOPs: the dense runs had taken as many when half of their updates were made."""
+    rising = np.linspace(0, 1000, 61)
+    for seed in (1, 2):
+        write_run(tmp_path / f"td3-{seed}", rising * seed, method="td3", seed=seed, steps=300_000)
+        write_run(tmp_path / f"ds-{seed}", rising, method="ds-td3", seed=seed, steps=300_000)
+    (task,) = compare(load([tmp_path])).tasks
+    assert task["td3"].dense_within is None
+    sparse, dense = task["ds-td3"].metrics[0], task["td3"].metrics[0]
+    assert (place := task["ds-td3"].dense_within)
+    updates = 275_000 * sparse.paper_flops / dense.paper_flops
+    assert place[0] == 160_000 == (25_000 + updates) // 5000 * 5000
+    assert place[1] == pytest.approx(np.mean([rising[23:33].mean() * seed for seed in (1, 2)]))
+
+
+def test_flops_that_were_not_logged_are_not_compared(tmp_path: Path) -> None:
+    for method in ("td3", "ds-td3"):
+        write_run(tmp_path / method, lambda steps: steps, method=method, steps=50_000, columns=["step", "return_mean"])
+    (task,) = compare(load([tmp_path])).tasks
+    assert task["ds-td3"].dense_within is None
+
+
 def test_missing_seeds_are_said(tmp_path: Path) -> None:
     pair(tmp_path, seeds=5)
     for seed in (2, 5):

@@ -12,7 +12,7 @@ import numpy as np
 from rewirl.errors import Refused
 from rewirl.experiments import paper
 from rewirl.experiments.groups import HARD, Group, counterpart, cut, grouped
-from rewirl.experiments.metrics import LAST, RunMetrics, group_steps_to_reach, mean_of, measure
+from rewirl.experiments.metrics import LAST, RunMetrics, group_steps_to_reach, mean_of, measure, within_flops
 from rewirl.experiments.numbers import spaced, steps_text
 from rewirl.experiments.runs import Floats, Loaded, TrainedRun
 from rewirl.experiments.statistics import Estimate, iqm, mean_std
@@ -32,6 +32,8 @@ class Standing:
     """That method's final return."""
     reached: int | None
     """Steps until the mean curve came to that level; None if it never did."""
+    dense_within: tuple[int, float] | None
+    """How far the dense method came with as many FLOPs, and its return there; None for a dense one."""
     iqm: Estimate
     """Of the final return."""
 
@@ -159,14 +161,23 @@ def _task(task: str, at: int, groups: Sequence[Group], compared: Sequence[Group]
     for group in compared:
         metrics = tuple(measure(run, at) for run in group.runs)
         reference = counterpart(group, compared)
-        level = reached = None
+        level = reached = dense_within = None
         if reference is not None:
             level = float(np.mean([measure(run, at).final_return for run in reference.runs]))
             reached = group_steps_to_reach(group, level, at)
+            if not group.dense and (flops := mean_of(metrics, "paper_flops")) is not None:
+                dense_within = _within(reference, flops)
         final = iqm([np.array([run.final_return for run in metrics])], seed)
-        standings.append(Standing(group, metrics, reference, level, reached, final))
+        standings.append(Standing(group, metrics, reference, level, reached, dense_within, final))
     first = [run.returns[0] for group in groups for run in group.runs]
     return TaskComparison(task, at, tuple(groups), tuple(standings), float(np.mean(first)))
+
+
+def _within(dense: Group, flops: float) -> tuple[int, float] | None:
+    found = [place for run in dense.runs if (place := within_flops(run, flops)) is not None]
+    if not found:
+        return None
+    return min(step for step, _ in found), float(np.mean([value for _, value in found]))
 
 
 def _about_step(task: str, groups: Sequence[Group], step: int, asked: bool) -> list[str]:

@@ -94,6 +94,16 @@ def measure(run: TrainedRun, until: int) -> RunMetrics:
     )
 
 
+def within_flops(run: TrainedRun, flops: float) -> tuple[int, float] | None:
+    """The last step at which a run had taken no more FLOPs (the paper's count) than these, and its R there; None if it
+    did not log them."""
+    affordable = np.flatnonzero(run.columns["paper_flops"] <= flops)
+    if not len(affordable):
+        return None
+    last = int(affordable[-1])
+    return int(run.steps[last]), final_return(run.returns[: last + 1])
+
+
 def group_steps_to_reach(group: Group, level: float, until: int) -> int | None:
     """Of the mean curve over seeds."""
     curve = group.curve()

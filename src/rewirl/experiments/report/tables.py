@@ -227,24 +227,28 @@ def cost_table(comparison: Comparison) -> Table:
                     *(_flops(mean("paper_flops")), _flops(mean("full_flops"))),
                     *(hours(mean("seconds")), plain(mean("memory_mb"), ".0f")),
                     _reached(standing, task.at),
+                    _dense_within(standing),
                 ]
             )
             about: Record = {"task": task.task, "method": standing.label, "step": task.at, "n": standing.n}
             about |= {name: mean(name) for name in ("links", "paper_flops", "full_flops", "seconds", "memory_mb")}
-            records.append(about | {"dense_return": standing.level, "steps_to_dense_return": standing.reached})
+            about |= {"dense_return": standing.level, "steps_to_dense_return": standing.reached}
+            step, value = standing.dense_within or (None, None)
+            records.append(about | {"dense_step_at_these_flops": step, "dense_return_at_these_flops": value})
     return Table(
         "costs",
         "What it cost",
         [
             *("task", "method", "n", "#params", "FLOPs, paper's count", "FLOPs, full count", "wall-clock"),
-            *("peak MB", "steps to dense return"),
+            *("peak MB", "steps to dense return", "dense R at these FLOPs"),
         ],
         rows,
         records,
         "Means over seeds up to the step of the comparison. #params are the links of actor and critics. The paper's "
         "count is the forward and backward passes of what is trained; the full count has targets, acting and "
         "evaluation too. Steps to dense return: when the mean curve over seeds, as a mean of the last 10 "
-        "evaluations, is first at the R of the dense method.",
+        "evaluations, is first at the R of the dense method. Dense R at these FLOPs: how far the dense method came "
+        "with as many by the paper's count, as the mean of the last 10 evaluations until there.",
         words=2,
     )
 
@@ -255,6 +259,13 @@ def _reached(standing: Standing, at: int) -> str:
     if standing.reached is None:
         return "not reached"
     return f"{steps_text(standing.reached)} ({standing.reached / at:.0%})" if at else "0"
+
+
+def _dense_within(standing: Standing) -> str:
+    if standing.dense_within is None:
+        return "–"
+    step, value = standing.dense_within
+    return f"{value:.0f} at {steps_text(step)}"
 
 
 def _flops(value: float | None) -> str:
