@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -306,3 +308,22 @@ def test_a_sparse_agent_learns_cartpole() -> None:
     assert sum(int(w.count_nonzero()) for w in weights) <= 0.5 * sum(w.numel() for w in weights) + 1
     mean, _ = evaluate_policy(model, env, n_eval_episodes=16)
     assert mean > 300  # a random policy gets 22, the most is 500
+
+
+SB3_NEEDS = "rewirl.sb3 needs Stable-Baselines3 and PyTorch: pip install 'rewirl[sb3]'"
+
+
+@pytest.mark.parametrize(
+    ("package", "lacks", "sentence"),
+    [
+        ("rewirl.torch", "torch", "rewirl.torch needs PyTorch: pip install 'rewirl[torch]'"),
+        ("rewirl.sb3", "torch", SB3_NEEDS),
+        ("rewirl.sb3", "stable_baselines3", SB3_NEEDS),
+    ],
+)
+def test_what_is_not_installed_is_said_with_how_to_install_it(package, lacks, sentence):
+    """None in sys.modules makes an import fail as if there were no such package."""
+    program = f"import sys; sys.modules[{lacks!r}] = None; import {package}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1] == f"ModuleNotFoundError: {sentence}"

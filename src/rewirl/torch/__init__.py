@@ -1,5 +1,10 @@
 """Dynamic sparse training for any PyTorch module, by the same rules as the engine."""
 
-from rewirl.torch.wiring import Wiring, sparsify
+try:
+    from rewirl.torch.wiring import Wiring, sparsify
+except ModuleNotFoundError as missing:
+    if missing.name != "torch":
+        raise
+    raise ModuleNotFoundError("rewirl.torch needs PyTorch: pip install 'rewirl[torch]'", name="torch") from None
 
 __all__ = ["Wiring", "sparsify"]
