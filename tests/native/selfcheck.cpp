@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <random>
 
+#include "losses.h"
 #include "network.h"
 #include "runtime.h"
 #include "target.h"
@@ -90,6 +91,37 @@ void check(int n_in, int n_out, int block, int batch, int percent = 50) {
     compare(0.25 * net->parameters()[k] + 0.75 * parameters[k], target.layer(0).weights.get()[k]);
 }
 
+// Actions of a squashed Gaussian, and the gradient of α log π + c · a by how it changes.
+void check_squash(int n_act, int batch) {
+  const float alpha = 0.3f;
+  const Batch out = random_batch(2 * n_act, batch), noise = random_batch(n_act, batch), c = random_batch(n_act, batch);
+  const Batch action(n_act, batch), spread(n_act, batch), log_prob(1, batch), d_out(2 * n_act, batch), none(n_act, batch);
+  squash(out, noise, action, spread, log_prob);
+  through_squash(out, noise, action, spread, c, none, alpha, d_out);
+  for (int s = 0; s < batch; ++s) {
+    const auto log_prob_of = [&](int i, double mean, double log_std, double& tanh) {
+      const double z = at(noise, i, s), u = mean + std::exp(log_std) * z;
+      tanh = std::tanh(u);
+      return -0.5 * z * z - log_std - 0.5 * std::log(2 * M_PI) - std::log(1 - tanh * tanh);
+    };
+    double sum = 0;
+    for (int i = 0; i < n_act; ++i) {
+      const double mean = at(out, i, s), log_std = at(out, n_act + i, s), h = 1e-5;
+      double a;
+      sum += log_prob_of(i, mean, log_std, a);
+      compare(a, at(action, i, s));
+      compare(std::exp(log_std), at(spread, i, s));
+      const auto loss = [&](double m, double l) {
+        const double log_pi = log_prob_of(i, m, l, a);
+        return alpha / batch * log_pi + at(c, i, s) * a;
+      };
+      compare((loss(mean + h, log_std) - loss(mean - h, log_std)) / (2 * h), at(d_out, i, s));
+      compare((loss(mean, log_std + h) - loss(mean, log_std - h)) / (2 * h), at(d_out, n_act + i, s));
+    }
+    compare(sum, at(log_prob, 0, s));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -98,6 +130,7 @@ int main() {
       check(1 + int(chance() % 40), block * (1 + int(chance() % 10)), block, 1 + int(chance() % 90));
   // Quads of two columns, with parts of three rows taken apart, and of four columns.
   for (int percent : {50, 65, 10}) check(200, 41, 1, 77, percent);
+  for (int batch : {1, 16, 37}) check_squash(3, batch);
   std::printf("%s: largest difference %g\n", kernels().name, worst);
   return worst < 2e-5 ? 0 : 1;
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 NATIVE = Path(__file__).parents[2] / "native"
-SOURCES = [NATIVE / f"{name}.cpp" for name in ("kernels", "wiring", "network", "target", "runtime")]
+SOURCES = [NATIVE / f"{name}.cpp" for name in ("kernels", "wiring", "network", "target", "losses", "runtime")]
 FLAGS = ["-std=gnu++17", "-O2", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-static"]
 
 
