@@ -6,7 +6,7 @@
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
 
-constexpr float kLogStdMin = -20, kLogStdMax = 2;
+constexpr float kLogStdMin = -20, kLogStdMax = 2;  // as in deploy/policy.py
 
 // NaN stays.
 REWIRL_INLINE vec clamped(vec x, float low, float high) {

@@ -14,9 +14,8 @@ from rewirl.agents.actor_critic import ActorCritic, Floats, State
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import SACOptions, WiringOptions
 from rewirl.agents.transitions import Transitions
+from rewirl.deploy.policy import LOG_STD
 from rewirl.nn import Batch
-
-LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 
 
 class SACAgent(ActorCritic):
@@ -56,7 +55,8 @@ class SACAgent(ActorCritic):
     def explore(self, obs: Floats) -> Floats:
         # L8: a ~ π_φ(a|s)
         out = self.actor.act(obs)
-        std = np.exp(np.minimum(np.maximum(out[self.n_act :], np.float32(LOG_STD_MIN)), np.float32(LOG_STD_MAX)))
+        low, high = LOG_STD
+        std = np.exp(np.minimum(np.maximum(out[self.n_act :], low), high))
         return np.tanh(out[: self.n_act] + std * self.rng.standard_normal(self.n_act, dtype=np.float32))
 
     def update(self, batch: Transitions) -> None:
