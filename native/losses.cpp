@@ -1,6 +1,7 @@
 #include "losses.h"
 
 #include <initializer_list>
+#include <limits>
 
 #include "runtime.h"
 
@@ -68,7 +69,9 @@ std::pair<double, double> squared_error(const Batch& q, const Batch& y, const Ba
     squares += double(error) * error;
     sum += have[s];
   }
-  return {squares / double(n), sum / double(n)};
+  // What float cannot hold, no gradient of it is worth anything: infinite, as it would be in floats.
+  const double loss = squares / double(n);
+  return {loss > std::numeric_limits<float>::max() ? std::numeric_limits<double>::infinity() : loss, sum / double(n)};
 }
 
 double ascend(const Batch& q, const Batch& dq) {

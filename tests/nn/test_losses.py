@@ -78,6 +78,11 @@ def test_squared_error(n, seed):
     close(dq, want.grad)
 
 
+def test_a_loss_beyond_floats_is_infinite():
+    q, y, dq = batch_of(np.full((1, 4), 1e30, dtype=np.float32)), Batch(1, 4), Batch(1, 4)
+    assert _core.squared_error(q, y, dq)[0] == math.inf
+
+
 @given(st.integers(1, 70), seeds)
 def test_ascend(n, seed):
     rng = np.random.default_rng(seed)
