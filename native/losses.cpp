@@ -27,6 +27,16 @@ void for_rows(const F& f, const Batch& first, const Batches&... others) {
   for (int64_t i = 0; i < first.features(); ++i) f(first.data() + i * first.stride(), (others.data() + i * others.stride())...);
 }
 
+// y = r + γ (1 - terminated) value: nothing follows a terminal state.
+template <class F>
+void discounted(const Batch& reward, const Batch& terminated, float gamma, const Batch& y, const F& value) {
+  expect(1, y.size(), {&reward, &terminated, &y});
+  Section section;
+  const float *r = reward.data(), *end = terminated.data();
+  float* __restrict out = y.data();
+  for (int64_t s = 0; s < y.size(); ++s) out[s] = r[s] + gamma * (1 - end[s]) * value(s);
+}
+
 }  // namespace
 
 void smooth(const Batch& action, const Batch& noise, float sigma, float c) {
@@ -40,20 +50,16 @@ void smooth(const Batch& action, const Batch& noise, float sigma, float c) {
 }
 
 void bellman(const Batch& reward, const Batch& terminated, const Batch& q1, const Batch& q2, float gamma, const Batch& y) {
-  expect(1, y.size(), {&reward, &terminated, &q1, &q2, &y});
-  Section section;
-  const float *r = reward.data(), *end = terminated.data(), *a = q1.data(), *b = q2.data();
-  float* __restrict out = y.data();
-  for (int64_t s = 0; s < y.size(); ++s) out[s] = r[s] + gamma * (1 - end[s]) * lower(a[s], b[s]);
+  expect(1, y.size(), {&q1, &q2});
+  const float *a = q1.data(), *b = q2.data();
+  discounted(reward, terminated, gamma, y, [=](int64_t s) { return lower(a[s], b[s]); });
 }
 
 void soft_bellman(const Batch& reward, const Batch& terminated, const Batch& q1, const Batch& q2, float gamma, float alpha,
                   const Batch& log_prob, const Batch& y) {
-  expect(1, y.size(), {&reward, &terminated, &q1, &q2, &log_prob, &y});
-  Section section;
-  const float *r = reward.data(), *end = terminated.data(), *a = q1.data(), *b = q2.data(), *l = log_prob.data();
-  float* __restrict out = y.data();
-  for (int64_t s = 0; s < y.size(); ++s) out[s] = r[s] + gamma * (1 - end[s]) * (lower(a[s], b[s]) - alpha * l[s]);
+  expect(1, y.size(), {&q1, &q2, &log_prob});
+  const float *a = q1.data(), *b = q2.data(), *l = log_prob.data();
+  discounted(reward, terminated, gamma, y, [=](int64_t s) { return lower(a[s], b[s]) - alpha * l[s]; });
 }
 
 std::pair<double, double> squared_error(const Batch& q, const Batch& y, const Batch& dq) {
