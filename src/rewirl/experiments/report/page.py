@@ -246,6 +246,8 @@ def _definitions(comparison: Comparison) -> str:
         "n": "runs with different seeds; at each step of a mean curve, the runs that came so far",
         "Steps to the dense return": "the first evaluation at which the mean curve over seeds, smoothed by the mean of "
         "its last 10 evaluations, is at the dense method's R",
+        "Dense R at these FLOPs": "how far the dense method came with as many FLOPs as the method took, by the paper's "
+        "count: the mean of its last 10 evaluations until there, and the step",
         "Peak memory": "the most that the process held of its own at an evaluation, without the replay file",
         "Intervals": f"percentile bootstrap with seed {comparison.seed}, seeds drawn within each task",
         "Paper": f"Sokar et al., IJCAI 2022: the -v3 tasks at {spaced(STEPS)} steps, mean ± std over 5 seeds",
