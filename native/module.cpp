@@ -24,6 +24,7 @@ using Floats = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::c
 using Ints = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Records = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using IntsOut = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using FloatsOut = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using View = nb::ndarray<nb::numpy, float, nb::ndim<1>>;
 using ReadOnly = nb::ndarray<nb::numpy, const float, nb::ndim<1>>;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
@@ -77,7 +78,7 @@ void bind_network(nb::module_& m) {
           "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, Unlocked())
       .def(
           "act",
-          [](Network& net, Floats x, nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu> y) {
+          [](Network& net, Floats x, FloatsOut y) {
             expect_size(x.size(), net.layers().front().shape.n_in, "an observation");
             expect_size(y.size(), net.layers().back().shape.n_out, "an output");
             nb::gil_scoped_release unlocked;
@@ -86,11 +87,11 @@ void bind_network(nb::module_& m) {
           nb::arg("x").noconvert(), nb::arg("y").noconvert())
       .def(
           "rewire",
-          [](Network& net, int64_t layer, Ints places) {
+          [](Network& net, int64_t layer, Ints places, float second_moment) {
             nb::gil_scoped_release unlocked;
-            net.rewire(layer, places.data(), int64_t(places.size()));
+            net.rewire(layer, places.data(), int64_t(places.size()), second_moment);
           },
-          "layer"_a, nb::arg("places").noconvert())
+          "layer"_a, nb::arg("places").noconvert(), "second_moment"_a = 0.0f)
       .def(
           "set_parameters",
           [](Network& net, Floats values) {
@@ -110,6 +111,18 @@ void bind_network(nb::module_& m) {
             for (size_t k = 0; k < order.position.size(); ++k) positions.data()[k] = layer.weight_at + order.position[k];
           },
           "layer"_a, nb::arg("places").noconvert(), nb::arg("positions").noconvert())
+      .def(
+          "weights_in_place_order",
+          [](Network& net, int64_t index, IntsOut places, FloatsOut weights) {
+            const Layer& layer = net.layer(index);
+            expect_size(places.size(), layer.blocks(), "places");
+            expect_size(weights.size(), layer.links(), "weights");
+            const InPlaceOrder& order = layer.order();
+            std::copy(order.places.begin(), order.places.end(), places.data());
+            const float* w = net.parameters() + layer.weight_at;
+            for (size_t k = 0; k < order.position.size(); ++k) weights.data()[k] = w[order.position[k]];
+          },
+          "layer"_a, nb::arg("places").noconvert(), nb::arg("weights").noconvert())
       .def("ranges",
            [](const Network& net, int64_t index) {
              const Layer& layer = net.layer(index);
@@ -151,7 +164,7 @@ void bind_target(nb::module_& m) {
       }, "layer"_a)
       .def("extra", [](const Target& target, int64_t layer) {
         const auto [places, values] = target.extra(layer);
-        return std::make_pair(copied(places), copied(values));
+        return std::make_pair(copied(std::vector<int64_t>(places.begin(), places.end())), copied(values));
       }, "layer"_a)
       .def("set_extra", [](Target& target, int64_t layer, Ints places, Floats weights) {
         expect_size(weights.size(), int64_t(places.size()) * target.online()->layer(layer).shape.block, "extra weights");

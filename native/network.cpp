@@ -28,9 +28,8 @@ Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool 
 }
 
 void Layer::wire(const int64_t* places, int64_t n_places, InPlaceOrder& order) {
-  check_places(shape, places, n_places);
-  outputs = by_outputs(shape, places, n_places, order);
-  inputs = by_inputs(shape, order, !first, position);
+  check_places(shape, places, n_places, order.places);
+  group(shape, !first, order, *this);
   static std::atomic<uint64_t> wirings{0};
   wiring = ++wirings;
 }
@@ -193,7 +192,7 @@ void Network::act(const float* x, float* y) {
   std::copy_n(act_[(layers_.size() + 1) % 2].get(), layers_.back().shape.n_out, y);
 }
 
-void Network::rewire(int64_t index, const int64_t* places, int64_t n_places) {
+void Network::rewire(int64_t index, const int64_t* places, int64_t n_places, float second_moment) {
   std::lock_guard<std::mutex> lock(mutex_);
   Section section;
   this->layer(index);
@@ -201,16 +200,17 @@ void Network::rewire(int64_t index, const int64_t* places, int64_t n_places) {
   require(n_places == layer.blocks(), "rewiring keeps the number of links: the layer has " + str(layer.links()) + ", not " +
                                           str(n_places * layer.shape.block));
   static thread_local InPlaceOrder after;  // kept: fresh memory would cost more than the work
+  static thread_local Passage passage;
   const InPlaceOrder& before = layer.order();
   layer.wire(places, n_places, after);  // checks all of them before it changes anything
-  const int64_t at = layer.weight_at;
-  std::vector<float*> arrays{w_.get() + at, m_.get() + at, v_.get() + at};
+  compare(layer.shape.block, before, after, passage);
   std::vector<std::vector<Target::Loose>> loose;
   for (Target* target : targets_) {
-    loose.push_back(target->loosen(index, before, after));
-    arrays.push_back(target->layer(index).weights.get());
+    loose.push_back(target->loosen(index, before, passage.gone));
+    carry(passage, 0, target->layer(index).weights.get());
   }
-  carry(layer.shape.block, before, after, arrays);
+  for (float* flat : {w_.get(), m_.get()}) carry(passage, 0, flat + layer.weight_at);
+  carry(passage, second_moment, v_.get() + layer.weight_at);
   std::fill_n(g_.get() + layer.weight_at, layer.links(), 0.0f);  // they belonged to other links
   layer.sync(w_.get());
   for (size_t t = 0; t < targets_.size(); ++t) targets_[t]->rewired(index, after, loose[t]);

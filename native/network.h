@@ -18,7 +18,7 @@ class Target;
 
 // A layer's links by outputs, whose order is that of the weights, gradients and moments in the network's flat arrays; and the
 // same links by inputs with a copy of the weights in that order, which the gradient of the layer's input needs.
-struct Layer {
+struct Layer : GroupedLayer {
   // The inputs of a network's first layer stay in their order, since of their gradients only a range may be asked for.
   Layer(const Shape& shape, const int64_t* places, int64_t n_places, bool first);
 
@@ -33,8 +33,6 @@ struct Layer {
 
   Shape shape;
   bool first;
-  GroupedLinks outputs, inputs;
-  std::vector<uint32_t> position;       // of each link by inputs: where it stands by outputs
   std::shared_ptr<float> back_weights;  // the weights by inputs
   int64_t weight_at = 0, bias_at = 0;   // where this layer begins in the flat arrays
   uint64_t wiring = 0;                  // no two wirings of any layers have the same number
@@ -57,8 +55,9 @@ class Network {
   // One observation, n_in floats, to n_out floats.
   void act(const float* x, float* y);
 
-  // New links for a layer, as many as before. Links that stay keep weight and moments; new ones start at zero. Targets follow.
-  void rewire(int64_t layer, const int64_t* places, int64_t n_places);
+  // New links for a layer, as many as before. Links that stay keep weight and moments; new ones start at zero, with this second
+  // moment. Targets follow.
+  void rewire(int64_t layer, const int64_t* places, int64_t n_places, float second_moment);
   void set_parameters(const float* values);
 
   const std::vector<Layer>& layers() const { return layers_; }

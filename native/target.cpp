@@ -164,21 +164,17 @@ uint64_t Target::nth_smallest(int64_t n, int64_t nth, float limit) {
   return inside[nth - before - 1];
 }
 
-std::vector<Target::Loose> Target::loosen(int64_t index, const InPlaceOrder& before, const InPlaceOrder& after) const {
+std::vector<Target::Loose> Target::loosen(int64_t index, const InPlaceOrder& before, const std::vector<uint32_t>& gone) const {
   const TargetLayer& mine = layers_[index];
   const int b = online_->layers()[index].shape.block;
   std::vector<Loose> out;
-  const auto add = [&](int64_t place, const auto& value_at) {
+  const auto add = [&](Place place, const auto& value_at) {
     Loose one{place, {}};
     for (int i = 0; i < b; ++i) one.values[i] = value_at(i);
     if (std::any_of(one.values, one.values + b, [](float v) { return v != 0.0f; })) out.push_back(one);
   };
-  size_t now = 0;
-  for (size_t k = 0; k < before.places.size(); ++k) {
-    while (now < after.places.size() && after.places[now] < before.places[k]) ++now;
-    if (now == after.places.size() || after.places[now] != before.places[k])
-      add(before.places[k], [&](int i) { return mine.weights.get()[before.position[k * b + i]]; });
-  }
+  for (const size_t k : gone)
+    add(before.places[k], [&](int i) { return mine.weights.get()[before.position[k * b + i]]; });
   const auto dropped = std::ptrdiff_t(out.size());
   const auto [places, values] = extra(index);
   for (size_t k = 0; k < places.size(); ++k) add(places[k], [&, v = &values](int i) { return (*v)[k * b + i]; });
@@ -190,7 +186,7 @@ void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector
   const Layer& layer = online_->layers()[index];
   TargetLayer& mine = layers_[index];
   const int b = layer.shape.block;
-  std::vector<int64_t> places;
+  std::vector<Place> places;
   std::vector<float> values;
   size_t now = 0;
   for (const Loose& one : loose) {
@@ -202,17 +198,17 @@ void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector
       values.insert(values.end(), one.values, one.values + b);
     }
   }
-  put_extra(mine, layer, places.data(), int64_t(places.size()), values.data());
+  put_extra(mine, layer, std::move(places), values.data());
 }
 
-void Target::put_extra(TargetLayer& mine, const Layer& layer, const int64_t* places, int64_t n, const float* values) {
-  InPlaceOrder order;
-  mine.extra = n > 0 ? beside(layer.outputs, layer.shape, places, n, order) : GroupedLinks();
-  mine.extra_weights = aligned_floats(n * layer.shape.block);
+void Target::put_extra(TargetLayer& mine, const Layer& layer, std::vector<Place> places, const float* values) {
+  InPlaceOrder order{std::move(places), {}};
+  mine.extra = order.places.empty() ? GroupedLinks() : beside(layer.outputs, layer.shape, order);
+  mine.extra_weights = aligned_floats(int64_t(order.position.size()));
   for (size_t k = 0; k < order.position.size(); ++k) mine.extra_weights.get()[order.position[k]] = values[k];
 }
 
-std::pair<std::vector<int64_t>, std::vector<float>> Target::extra(int64_t index) const {
+std::pair<std::vector<Place>, std::vector<float>> Target::extra(int64_t index) const {
   const TargetLayer& mine = layer(index);
   if (mine.extra.links() == 0) return {};
   InPlaceOrder order;
@@ -225,12 +221,13 @@ std::pair<std::vector<int64_t>, std::vector<float>> Target::extra(int64_t index)
 void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const float* values) {
   std::lock_guard<std::mutex> lock(online_->mutex_);
   const Layer& online = online_->layer(index);
-  if (n > 0) check_places(online.shape, places, n);
-  const std::vector<int64_t>& taken = online.order().places;
+  std::vector<Place> checked;
+  if (n > 0) check_places(online.shape, places, n, checked);
+  const std::vector<Place>& taken = online.order().places;
   for (int64_t k = 0; k < n; ++k)
-    if (std::binary_search(taken.begin(), taken.end(), places[k]))
+    if (std::binary_search(taken.begin(), taken.end(), checked[k]))
       throw std::invalid_argument("extra link " + std::to_string(k) + " of a target is also a link of its network");
-  put_extra(layers_[index], online, places, n, values);
+  put_extra(layers_[index], online, std::move(checked), values);
 }
 
 std::pair<int64_t, int64_t> Target::alive(int64_t index) const {

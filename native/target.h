@@ -31,16 +31,16 @@ class Target {
   // While the online network, whose lock is held, rewires a layer: what the target has where the layer had a link that it
   // drops, or had none; then, when the weights are in the new order, these go to links that there are now, or beside them.
   struct Loose {
-    int64_t place;
+    Place place;
     float values[4];  // as many as a block has
   };
-  std::vector<Loose> loosen(int64_t layer, const InPlaceOrder& before, const InPlaceOrder& after) const;
+  std::vector<Loose> loosen(int64_t layer, const InPlaceOrder& before, const std::vector<uint32_t>& gone) const;
   void rewired(int64_t layer, const InPlaceOrder& after, const std::vector<Loose>& loose);
 
   const std::shared_ptr<Network>& online() const { return online_; }
   const TargetLayer& layer(int64_t index) const;
   // The extra links of a layer: ascending places and, in the same order, their weights.
-  std::pair<std::vector<int64_t>, std::vector<float>> extra(int64_t layer) const;
+  std::pair<std::vector<Place>, std::vector<float>> extra(int64_t layer) const;
   void set_extra(int64_t layer, const int64_t* places, int64_t n_places, const float* weights);
   // How many links are not zero: of those that the online network has too, and of the others.
   std::pair<int64_t, int64_t> alive(int64_t layer) const;
@@ -49,7 +49,7 @@ class Target {
  private:
   void prune(TargetLayer& mine, const Layer& layer);
   uint64_t nth_smallest(int64_t n, int64_t nth, float limit);
-  static void put_extra(TargetLayer& mine, const Layer& layer, const int64_t* places, int64_t n, const float* values);
+  static void put_extra(TargetLayer& mine, const Layer& layer, std::vector<Place> places, const float* values);
 
   std::shared_ptr<Network> online_;
   std::vector<TargetLayer> layers_;

@@ -126,13 +126,26 @@ class Network:
         """Links that a dense network of these widths has."""
         return sum(n_in * n_out for n_in, n_out in pairwise(self.sizes))
 
-    def _wired(self, layer: int) -> tuple[Links, NDArray[np.int64]]:
+    def _shape(self, layer: int) -> tuple[int, int]:
+        """Blocks of a layer, and links of a block."""
         self._core.ranges(layer)  # refuses a layer that does not exist
         block = self._blocks[layer]
-        positions = np.empty((self._counts[layer] // block, block), dtype=np.int64)
+        return self._counts[layer] // block, block
+
+    def _links(self, layer: int, places: NDArray[np.int64]) -> Links:
+        return Links(self.sizes[layer], self.sizes[layer + 1], self._blocks[layer], _owned(places))
+
+    def _wired(self, layer: int) -> tuple[Links, NDArray[np.int64]]:
+        positions = np.empty(self._shape(layer), dtype=np.int64)
         places = np.empty(len(positions), dtype=np.int64)
         self._core.in_place_order(layer, places, positions.reshape(-1))
-        return Links(self.sizes[layer], self.sizes[layer + 1], block, _owned(places)), positions
+        return self._links(layer, places), positions
+
+    def _weighted(self, layer: int) -> tuple[Links, Floats]:
+        weights = np.empty(self._shape(layer), dtype=np.float32)
+        places = np.empty(len(weights), dtype=np.int64)
+        self._core.weights_in_place_order(layer, places, weights.reshape(-1))
+        return self._links(layer, places), weights
 
     def links(self, layer: int) -> Links:
         """The wiring of a layer as it is now."""
@@ -140,7 +153,7 @@ class Network:
 
     def weights(self, layer: int) -> Floats:
         """A copy of a layer's weights in the order of `links(layer).places`, shape (blocks, block)."""
-        return self.parameters[self.positions(layer)]
+        return self._weighted(layer)[1]
 
     def biases(self, layer: int) -> Floats:
         """A layer's biases."""
@@ -155,8 +168,9 @@ class Network:
         _, start = self._core.ranges(layer)
         return slice(start, start + self.sizes[layer + 1])
 
-    def rewire(self, layer: int, links: Links) -> None:
-        """Gives a layer another wiring with as many links. Those that stay keep weight and moments, new ones have 0."""
+    def rewire(self, layer: int, links: Links, *, second_moment: float = 0.0) -> None:
+        """Gives a layer another wiring with as many links. Those that stay keep weight and moments; new ones have weight 0,
+        first moment 0 and this second moment."""
         self._core.ranges(layer)  # refuses a layer that does not exist
         shape = (self.sizes[layer], self.sizes[layer + 1], self._blocks[layer])
         if shape != (links.n_in, links.n_out, links.block):
@@ -164,7 +178,7 @@ class Network:
                 f"layer {layer} is {shape[0]} → {shape[1]} with block {shape[2]}, the new wiring is for "
                 f"{links.n_in} → {links.n_out} with block {links.block}"
             )
-        self._core.rewire(layer, links.places)
+        self._core.rewire(layer, links.places, second_moment)
 
     def adapt(self, rule: Rule, rng: np.random.Generator, *, mean_moments: bool = False) -> int:
         """TopologicalAdaptation (Algorithm 2) of every layer; says how many links were replaced.
@@ -176,16 +190,13 @@ class Network:
         for layer in range(self.layers):
             if self._counts[layer] == self.sizes[layer] * self.sizes[layer + 1]:
                 continue
-            links, positions = self._wired(layer)
-            weights = self.parameters[positions]
+            links, weights = self._weighted(layer)
             gradients = self.dense_gradient(layer) if rule.wants_gradients else None
             change = rule.rewire(links, weights, rng, gradients)
             if len(change.grown):
-                before = self.second_moments[positions] if mean_moments else None
-                self.rewire(layer, change.links)
-                if before is not None:
-                    new = np.searchsorted(change.links.places, change.grown)
-                    self.second_moments[self.positions(layer)[new]] = before.mean()
+                start, end = self._core.ranges(layer)
+                fresh = float(self.second_moments[start:end].mean()) if mean_moments else 0.0
+                self.rewire(layer, change.links, second_moment=fresh)
                 replaced += len(change.grown) * links.block
         return replaced
 
