@@ -169,8 +169,8 @@ class Network:
         return slice(start, start + self.sizes[layer + 1])
 
     def rewire(self, layer: int, links: Links, *, second_moment: float = 0.0) -> None:
-        """Gives a layer another wiring with as many links. Those that stay keep weight and moments; new ones have weight 0,
-        first moment 0 and this second moment."""
+        """Gives a layer another wiring with as many links. Those that stay keep weight and moments; new ones have 0 but
+        for the second moment."""
         self._core.ranges(layer)  # refuses a layer that does not exist
         shape = (self.sizes[layer], self.sizes[layer + 1], self._blocks[layer])
         if shape != (links.n_in, links.n_out, links.block):
