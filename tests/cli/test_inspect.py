@@ -13,6 +13,7 @@ import pytest
 from rewirl.cli import main
 from rewirl.deploy import Policy, PolicyLayer
 from rewirl.training import RunConfig, start
+from rewirl.training.inspection import look
 
 SIZES = {"batch": 16, "steps": 500, "random_steps": 100, "eval_every": 100, "eval_episodes": 1}
 TINY = {"hidden": (16, 16), "adapt_every": 50, "lambdas": (1.5, 4.0), **SIZES}
@@ -56,6 +57,22 @@ def test_the_terminal_says_what_the_files_hold(capsys, folder):
     assert "8 adaptations replaced" in text
     assert re.search(r"return -[\d,.]+ ± [\d,.]+ in 3 episodes", text)
     assert "\x1b" not in text
+
+
+def alone(folder) -> dict[str, list[int]]:
+    """Layers with neurons that no link led to at some evaluation, and how many there were at each."""
+    movement = look(folder / "policy.safetensors", episodes=0).movement
+    counts = {f"{net}, layer {n + 1}": (~bits.any(axis=1)).sum(axis=1) for (net, n), bits in movement.wiring.items()}
+    return {layer: over_time.tolist() for layer, over_time in counts.items() if over_time.any()}
+
+
+def test_neurons_that_no_link_leads_to_are_counted(capsys, folder):
+    told = said(capsys, folder, "--episodes", 0).split("neurons  ")[1]
+    assert alone(folder)
+    for layer, over_time in alone(folder).items():
+        last = len(over_time) - 1
+        assert cells(told, layer) == [str(over_time[round(part * last)]) for part in (0.25, 0.5, 0.75, 1)]
+    assert told.count("layer") == len(alone(folder)) + 1  # and once in the sentence below
 
 
 def test_fewer_features_and_no_episodes(capsys, folder):
@@ -110,7 +127,8 @@ def test_the_page_is_whole_and_needs_nothing_else(capsys, folder, tmp_path):
     assert "url(" not in content
     for told in ("ds-td3 on Pendulum-v1", "cosine of angle", "torque", "critic2, layer 2", "8 adaptations replaced"):
         assert told in page.text
-    assert content.count("<polyline") == 6
+    assert content.count("<polyline") == 6 + len(alone(folder))
+    assert ("neurons that no link leads to" in page.text) == bool(alone(folder))
     assert "prefers-color-scheme: dark" in content
 
 

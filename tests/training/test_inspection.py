@@ -85,6 +85,9 @@ def test_the_wiring_moved_as_the_networks_did(tmp_path: Path) -> None:
         survived = [len(over_time[0] & links) / len(over_time[0]) for links in over_time]
         np.testing.assert_allclose(movement.survived(key), survived)
         assert movement.survived(key)[-1] < 1
+        n_out = movement.wiring[key].shape[2]
+        reached = [len({place % n_out for place in links}) for links in over_time]
+        assert movement.without_input(key).tolist() == [n_out - neurons for neurons in reached]
         places = movement.wiring[key][0].size
         assert movement.tried(key) == pytest.approx(len(set.union(*over_time)) / places)
         ages = [

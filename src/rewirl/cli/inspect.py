@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -157,14 +159,25 @@ def _bar(share: float, largest: float) -> str:
 
 
 def _movement(movement: Movement) -> RenderableType:
-    last = len(movement.steps) - 1
-    quarters = ("first links left at ¼", "at ½", "at ¾", "now") if last >= 4 else ("first links left",)
-    numbers = (*quarters, "places tried", "median age")
+    quarters = _quarters(movement)
+    numbers = (f"first links left {quarters[0]}".rstrip(), *quarters[1:], "places tried", "median age")
     rows = table("wiring", *numbers, right=numbers)
-    for network, layer in movement.wiring:
-        survived = movement.survived((network, layer))
-        age = float(np.median(movement.ages((network, layer))))
-        left = [f"{survived[round(part * last)]:.1%}" for part in (0.25, 0.5, 0.75, 1)][-len(quarters) :]
-        tried = f"{movement.tried((network, layer)):.1%}"
-        rows.add_row(f"{network}, layer {layer + 1}", *left, tried, f"{age:,.0f} steps")
-    return rows
+    numbers = (f"no input {quarters[0]}".rstrip(), *quarters[1:])
+    alone = table("neurons", *numbers, right=numbers)
+    for layer in movement.wiring:
+        name = f"{layer[0]}, layer {layer[1] + 1}"
+        left = [f"{share:.1%}" for share in _at_quarters(movement, movement.survived(layer))]
+        age = float(np.median(movement.ages(layer)))
+        rows.add_row(name, *left, f"{movement.tried(layer):.1%}", f"{age:,.0f} steps")
+        if (without := movement.without_input(layer)).any():
+            alone.add_row(name, *(_count(int(neurons)) for neurons in _at_quarters(movement, without)))
+    return Group(rows, alone) if alone.row_count else rows
+
+
+def _quarters(movement: Movement) -> tuple[str, ...]:
+    return ("at ¼", "at ½", "at ¾", "now") if len(movement.steps) > 4 else ("",)
+
+
+def _at_quarters(movement: Movement, numbers: NDArray[Any]) -> list[Any]:
+    last = len(movement.steps) - 1
+    return [numbers[round(part * last)] for part in (0.25, 0.5, 0.75, 1)][-len(_quarters(movement)) :]

@@ -152,9 +152,20 @@ def _movement(seen: Inspection) -> str:
     movement = seen.movement
     if movement is None:
         return ""
-    lines = {f"{net}, layer {n + 1}": movement.survived((net, n)).tolist() for net, n in movement.wiring}
-    drawn = curves(lines, movement.steps, what="Share of the first links that are there still")
-    parts = [f"<figure>{drawn}<figcaption>Share of the first links that are there still</figcaption></figure>"]
+    survived, alone = {}, {}
+    for layer, bits in movement.wiring.items():
+        name = f"{layer[0]}, layer {layer[1] + 1}"
+        survived[name] = movement.survived(layer).tolist()
+        if (without := movement.without_input(layer)).any():
+            alone[name] = (without / bits.shape[2]).tolist()
+    parts = []
+    for lines, title in (
+        (survived, "Share of the first links that are there still"),
+        (alone, "Share of a layer's neurons that no link leads to"),
+    ):
+        if lines:
+            drawn = curves(lines, movement.steps, what=title)
+            parts.append(f"<figure>{drawn}<figcaption>{title}</figcaption></figure>")
     if ("actor", 0) in movement.wiring:
         parts.append(_heat(seen, movement))
     return f"<p>{movement}</p>{''.join(parts)}"

@@ -57,6 +57,16 @@ class Movement:
         shared: Shares = (bits & bits[0]).sum(axis=(1, 2)) / bits[0].sum()
         return shared
 
+    def without_input(self, layer: Layer) -> Ints:
+        """Neurons of the layer that no link leads to, at each step.
+
+        >>> wiring = np.array([[[True, True]], [[True, False]]])
+        >>> Movement((0, 10), {("actor", 0): wiring}, 1, 1).without_input(("actor", 0))
+        array([0, 1])
+        """
+        neurons: Ints = np.count_nonzero(~self.wiring[layer].any(axis=1), axis=1)
+        return neurons
+
     def tried(self, layer: Layer) -> float:
         """Share of the layer's places that had a link at some evaluation."""
         return float(self.wiring[layer].any(axis=0).mean())
