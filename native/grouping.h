@@ -73,6 +73,10 @@ struct Room {
   std::vector<uint32_t> left_link;
   std::vector<uint16_t> other;
 };
+inline Room& room() {
+  static thread_local Room mine;
+  return mine;
+}
 
 // Fills `to`, whose rows and kinds are chosen, and calls put(link, position) for every link.
 // No branch in the loops over links depends on the wiring, which nothing could foresee: that makes this several times as fast.
@@ -203,6 +207,7 @@ class Grouping {
   }
 
   void put_whole(int part) {
+    if (whole_[part] == 0) return;
     const auto [kind, which] = kUses.whole[part];
     const uint32_t columns = uint32_t(kKind[kind].columns());
     uint16_t* other = room_.other.data() + other_at_[kind] + which;
@@ -252,10 +257,6 @@ class Grouping {
   }
 
   const uint16_t* alike(int part) const { return room_.alike.data() + size_t(part) * stride_; }
-  static Room& room() {
-    static thread_local Room mine;
-    return mine;
-  }
 
   GroupedLinks& to_;
   const Rows& rows_;

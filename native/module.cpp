@@ -59,6 +59,11 @@ void expect_size(size_t got, int64_t wanted, const char* what) {
     throw std::invalid_argument(std::string(what) + " must have " + std::to_string(wanted) + " numbers, not " + std::to_string(got));
 }
 
+void copy_places(const InPlaceOrder& order, const IntsOut& to) {
+  expect_size(to.size(), int64_t(order.places.size()), "places");
+  std::copy(order.places.begin(), order.places.end(), to.data());
+}
+
 void bind_network(nb::module_& m) {
   nb::class_<Network>(m, "Network")
       .def("__init__",
@@ -102,25 +107,23 @@ void bind_network(nb::module_& m) {
       .def_rw("steps", &Network::steps)
       .def(
           "in_place_order",
-          [](const Network& net, int64_t index, IntsOut places, IntsOut positions) {
-            const Layer& layer = net.layer(index);
-            expect_size(places.size(), layer.blocks(), "places");
-            expect_size(positions.size(), layer.links(), "positions");
-            const InPlaceOrder& order = layer.order();
-            std::copy(order.places.begin(), order.places.end(), places.data());
-            for (size_t k = 0; k < order.position.size(); ++k) positions.data()[k] = layer.weight_at + order.position[k];
+          [](Network& net, int64_t index, IntsOut places, IntsOut positions) {
+            net.read_order(index, [&](const Layer& layer, const InPlaceOrder& order) {
+              copy_places(order, places);
+              expect_size(positions.size(), layer.links(), "positions");
+              for (size_t k = 0; k < order.position.size(); ++k) positions.data()[k] = layer.weight_at + order.position[k];
+            });
           },
           "layer"_a, nb::arg("places").noconvert(), nb::arg("positions").noconvert())
       .def(
           "weights_in_place_order",
           [](Network& net, int64_t index, IntsOut places, FloatsOut weights) {
-            const Layer& layer = net.layer(index);
-            expect_size(places.size(), layer.blocks(), "places");
-            expect_size(weights.size(), layer.links(), "weights");
-            const InPlaceOrder& order = layer.order();
-            std::copy(order.places.begin(), order.places.end(), places.data());
-            const float* w = net.parameters() + layer.weight_at;
-            for (size_t k = 0; k < order.position.size(); ++k) weights.data()[k] = w[order.position[k]];
+            net.read_order(index, [&](const Layer& layer, const InPlaceOrder& order) {
+              copy_places(order, places);
+              expect_size(weights.size(), layer.links(), "weights");
+              const float* w = net.parameters() + layer.weight_at;
+              for (size_t k = 0; k < order.position.size(); ++k) weights.data()[k] = w[order.position[k]];
+            });
           },
           "layer"_a, nb::arg("places").noconvert(), nb::arg("weights").noconvert())
       .def("ranges",

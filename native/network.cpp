@@ -29,7 +29,9 @@ Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool 
 
 void Layer::wire(const int64_t* places, int64_t n_places, InPlaceOrder& order) {
   check_places(shape, places, n_places, order.places);
-  group(shape, !first, order, *this);
+  GroupedLayer made;
+  group(shape, !first, order, made);
+  static_cast<GroupedLayer&>(*this) = std::move(made);  // all at once, or, should memory run out, nothing
   static std::atomic<uint64_t> wirings{0};
   wiring = ++wirings;
 }
@@ -37,7 +39,9 @@ void Layer::wire(const int64_t* places, int64_t n_places, InPlaceOrder& order) {
 const InPlaceOrder& Layer::order() const {
   static thread_local InPlaceOrder kept;
   static thread_local uint64_t whose = 0;
-  if (whose != wiring) in_place_order(shape, outputs, kept);
+  if (whose == wiring) return kept;
+  whose = 0;  // of nobody until it is whole
+  in_place_order(shape, outputs, kept);
   whose = wiring;
   return kept;
 }
@@ -192,6 +196,12 @@ void Network::act(const float* x, float* y) {
   std::copy_n(act_[(layers_.size() + 1) % 2].get(), layers_.back().shape.n_out, y);
 }
 
+void Network::read_order(int64_t index, const std::function<void(const Layer&, const InPlaceOrder&)>& reader) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const Layer& layer = this->layer(index);
+  reader(layer, layer.order());
+}
+
 void Network::rewire(int64_t index, const int64_t* places, int64_t n_places, float second_moment) {
   std::lock_guard<std::mutex> lock(mutex_);
   Section section;
@@ -199,6 +209,8 @@ void Network::rewire(int64_t index, const int64_t* places, int64_t n_places, flo
   Layer& layer = layers_[index];
   require(n_places == layer.blocks(), "rewiring keeps the number of links: the layer has " + str(layer.links()) + ", not " +
                                           str(n_places * layer.shape.block));
+  require(second_moment >= 0 && std::isfinite(second_moment),
+          "a second moment must be a finite number that is not negative, not " + std::to_string(second_moment));
   static thread_local InPlaceOrder after;  // kept: fresh memory would cost more than the work
   static thread_local Passage passage;
   const InPlaceOrder& before = layer.order();
@@ -240,6 +252,7 @@ Batch Network::layer_delta(int64_t index) const {
 }
 
 std::map<std::string, int64_t> Network::bytes() const {
+  std::lock_guard<std::mutex> lock(mutex_);
   std::map<std::string, int64_t> out{{"weights", size_ * 4}, {"gradients", size_ * 4}, {"moments", size_ * 8}};
   for (const Layer& layer : layers_) {
     out["links"] += layer.index_bytes();

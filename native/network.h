@@ -59,6 +59,8 @@ class Network {
   // moment. Targets follow.
   void rewire(int64_t layer, const int64_t* places, int64_t n_places, float second_moment);
   void set_parameters(const float* values);
+  // A layer with the order of its links, neither of which changes until the reader is done.
+  void read_order(int64_t layer, const std::function<void(const Layer&, const InPlaceOrder&)>& reader);
 
   const std::vector<Layer>& layers() const { return layers_; }
   const Layer& layer(int64_t index) const;
@@ -83,7 +85,7 @@ class Network {
   int64_t size_ = 0;
   std::shared_ptr<float> w_, g_, m_, v_;
   std::vector<Target*> targets_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
 
   Batch input_;
   std::vector<Batch> out_;    // each layer's output

@@ -176,7 +176,7 @@ std::vector<Target::Loose> Target::loosen(int64_t index, const InPlaceOrder& bef
   for (const size_t k : gone)
     add(before.places[k], [&](int i) { return mine.weights.get()[before.position[k * b + i]]; });
   const auto dropped = std::ptrdiff_t(out.size());
-  const auto [places, values] = extra(index);
+  const auto [places, values] = unlocked_extra(index);
   for (size_t k = 0; k < places.size(); ++k) add(places[k], [&, v = &values](int i) { return (*v)[k * b + i]; });
   std::inplace_merge(out.begin(), out.begin() + dropped, out.end(), [](const Loose& x, const Loose& y) { return x.place < y.place; });
   return out;
@@ -203,12 +203,18 @@ void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector
 
 void Target::put_extra(TargetLayer& mine, const Layer& layer, std::vector<Place> places, const float* values) {
   InPlaceOrder order{std::move(places), {}};
-  mine.extra = order.places.empty() ? GroupedLinks() : beside(layer.outputs, layer.shape, order);
+  GroupedLinks links = order.places.empty() ? GroupedLinks() : beside(layer.outputs, layer.shape, order);
   mine.extra_weights = aligned_floats(int64_t(order.position.size()));
   for (size_t k = 0; k < order.position.size(); ++k) mine.extra_weights.get()[order.position[k]] = values[k];
+  mine.extra = std::move(links);
 }
 
 std::pair<std::vector<Place>, std::vector<float>> Target::extra(int64_t index) const {
+  std::lock_guard<std::mutex> lock(online_->mutex_);
+  return unlocked_extra(index);
+}
+
+std::pair<std::vector<Place>, std::vector<float>> Target::unlocked_extra(int64_t index) const {
   const TargetLayer& mine = layer(index);
   if (mine.extra.links() == 0) return {};
   InPlaceOrder order;
@@ -244,6 +250,7 @@ std::pair<int64_t, int64_t> Target::alive(int64_t index) const {
 }
 
 std::map<std::string, int64_t> Target::bytes() const {
+  std::lock_guard<std::mutex> lock(online_->mutex_);
   std::map<std::string, int64_t> out;
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& online = online_->layers()[l];

@@ -49,6 +49,7 @@ class Target {
  private:
   void prune(TargetLayer& mine, const Layer& layer);
   uint64_t nth_smallest(int64_t n, int64_t nth, float limit);
+  std::pair<std::vector<Place>, std::vector<float>> unlocked_extra(int64_t layer) const;
   static void put_extra(TargetLayer& mine, const Layer& layer, std::vector<Place> places, const float* values);
 
   std::shared_ptr<Network> online_;

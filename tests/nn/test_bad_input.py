@@ -192,6 +192,8 @@ def test_rewirings_that_do_not_fit(net):
     refuses(ValueError, "layer 1 is 8 → 3 with block 1", net.rewire, 1, links(6, 8, 2, 10))
     for wrong in (np.arange(10, dtype=np.int32), np.arange(10.0), np.arange(20)[::2], np.zeros((10, 1), INTS)):
         refuses(TypeError, "rewire(): incompatible function arguments", net._core.rewire, 0, wrong)
+    for moment in (-1e-3, float("nan"), float("inf")):
+        refuses(ValueError, "a second moment must be a finite number", net._core.rewire, 0, net.links(0).places, moment)
     after = net.state()
     for name, value in before.items():
         np.testing.assert_array_equal(value, after[name])

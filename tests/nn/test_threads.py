@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rewirl.nn import Adam, Network, Target, batch_of, set_threads, threads
-from rewirl.topology import SET, Dense, wire
+from rewirl.topology import SET, Dense, erdos_renyi, wire
 
 from .oracle import normal, run_python
 
@@ -135,6 +135,31 @@ def test_one_network_in_two_python_threads():
     done.set()
     watcher.join()
     assert seen <= possible
+
+
+def test_links_read_while_another_thread_rewires_are_those_of_some_moment():
+    rng = np.random.default_rng(0)
+    wirings = [erdos_renyi(512, 512, 60_000, rng) for _ in range(2)]
+    net = Network([wirings[0]], rng)
+    target = Target(net)
+    count, shared = 60_000, len(np.intersect1d(wirings[0].places, wirings[1].places))
+    rounds, done = 60, threading.Event()
+
+    def rewire():
+        for number in range(rounds):
+            net.rewire(0, wirings[(number + 1) % 2])
+        done.set()
+
+    other = threading.Thread(target=rewire)
+    other.start()
+    reads = 0
+    while not done.is_set():
+        assert net.links(0) in wirings
+        assert np.count_nonzero(net.weights(0)) in (count, shared)  # who went came back with 0
+        assert len(target._core.extra(0)[0]) in (0, count - shared)  # the target kept them
+        reads += 1
+    other.join()
+    assert reads
 
 
 def test_the_number_of_threads_changes_while_kernels_run():
