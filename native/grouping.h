@@ -199,8 +199,8 @@ class Grouping {
       to_.count[g * size_t(list.size) + i] = uint16_t(n_[kind]);
       other_at_[kind] = next_other;
       weight_at_[kind] = next_weight;
-      next_other += n_[kind] * uint32_t(kKind[kind].columns());
-      next_weight += n_[kind] * uint32_t(kKind[kind].links());
+      next_other += n_[kind] * kSizes.columns[kind];
+      next_weight += n_[kind] * kSizes.links[kind];
     }
     to_.column[g + 1] = next_other;
     if (to_.kinds != Kinds::four) to_.weight[g + 1] = next_weight;
@@ -209,7 +209,7 @@ class Grouping {
   void put_whole(int part) {
     if (whole_[part] == 0) return;
     const auto [kind, which] = kUses.whole[part];
-    const uint32_t columns = uint32_t(kKind[kind].columns());
+    const uint32_t columns = kSizes.columns[kind];
     uint16_t* other = room_.other.data() + other_at_[kind] + which;
     uint32_t at = weight_at_[kind];
     for (uint32_t i = 0; i < whole_[part]; ++i, other += columns, at += 4) {

@@ -41,6 +41,18 @@ constexpr Kind kKind[kKinds] = {
     {0, 0, -1, -1}, {-1, -1, 0, 0},                                                   // blocks of two that are left
     {0, -1, -1, -1}, {-1, 0, -1, -1}, {-1, -1, 0, -1}, {-1, -1, -1, 0},               // single links that are left
 };
+// The same looked up, for who learns the kind only at run time.
+struct KindSizes {
+  uint8_t columns[kKinds] = {}, links[kKinds] = {}, place[kKinds][4] = {};
+  constexpr KindSizes() {
+    for (int i = 0; i < kKinds; ++i) {
+      columns[i] = uint8_t(kKind[i].columns());
+      links[i] = uint8_t(kKind[i].links());
+      for (int r = 0; r < 4; ++r) place[i][r] = uint8_t(kKind[i].place(r));
+    }
+  }
+};
+constexpr KindSizes kSizes;
 
 // Which kinds a layer can have, in the order of their runs: nobody looks for others.
 enum class Kinds : uint8_t {

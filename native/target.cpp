@@ -188,6 +188,8 @@ void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector
   const int b = layer.shape.block;
   std::vector<Place> places;
   std::vector<float> values;
+  places.reserve(loose.size());
+  values.reserve(loose.size() * b);
   size_t now = 0;
   for (const Loose& one : loose) {
     while (now < after.places.size() && after.places[now] < one.place) ++now;
@@ -195,7 +197,7 @@ void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector
       for (int i = 0; i < b; ++i) mine.weights.get()[after.position[now * b + i]] = one.values[i];
     } else {
       places.push_back(one.place);
-      values.insert(values.end(), one.values, one.values + b);
+      for (int i = 0; i < b; ++i) values.push_back(one.values[i]);
     }
   }
   put_extra(mine, layer, std::move(places), values.data());

@@ -109,11 +109,11 @@ void for_each_link(const GroupedLinks& links, const F& f) {
     const uint16_t* other = links.other.data() + links.column[g];
     uint32_t position = links.first_weights()[g];
     for (int i = 0; i < list.size; ++i) {
-      const Kind& kind = kKind[list.kind[i]];
-      const int n = links.count[size_t(g) * list.size + i], columns = kind.columns(), per_entry = kind.links();
-      if (kind.has(r)) {
-        const uint16_t* column = other + kind.column[r];
-        uint32_t at = position + uint32_t(kind.place(r));
+      const int kind = list.kind[i], n = links.count[size_t(g) * list.size + i];
+      const int columns = kSizes.columns[kind], per_entry = kSizes.links[kind];
+      if (kKind[kind].has(r)) {
+        const uint16_t* column = other + kKind[kind].column[r];
+        uint32_t at = position + kSizes.place[kind][r];
         for (int j = 0; j < n; ++j, column += columns, at += per_entry) f(int(row), int(*column), at);
       }
       other += n * columns;
