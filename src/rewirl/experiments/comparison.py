@@ -185,7 +185,8 @@ def _about_step(task: str, groups: Sequence[Group], step: int, asked: bool) -> l
     runs = [run for group in groups for run in group.runs]
     short = [run for run in runs if run.last < step]
     if short:
-        notes.append(f"On {task}, {_names(short)} did not come to step {spaced(step)} and is not compared.")
+        left_out = "is" if len(short) == 1 else "are"
+        notes.append(f"On {task}, {_names(short)} did not come to step {spaced(step)} and {left_out} not compared.")
     furthest = max(run.last for run in runs)
     if not asked and furthest > step:
         slowest = [run for run in runs if run.last == step]
