@@ -1,6 +1,12 @@
 """Settings that all tests share."""
 
+import signal
+
 from hypothesis import settings
+
+# In the background of a script Ctrl-C is ignored, and that is handed down: what tests start must not be deaf to it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples every time, so that what failed fails again. `--hypothesis-profile=search` looks for new ones.
 settings.register_profile("fixed", derandomize=True, deadline=None)
