@@ -59,9 +59,16 @@ void expect_size(size_t got, int64_t wanted, const char* what) {
     throw std::invalid_argument(std::string(what) + " must have " + std::to_string(wanted) + " numbers, not " + std::to_string(got));
 }
 
-void copy_places(const InPlaceOrder& order, const IntsOut& to) {
-  expect_size(to.size(), int64_t(order.places.size()), "places");
-  std::copy(order.places.begin(), order.places.end(), to.data());
+// A layer's places, and for each of its links, in their order, what value_at says of its position in the flat arrays.
+template <class Out, class ValueAt>
+void read_in_place_order(Network& net, int64_t index, const IntsOut& places, const Out& values, const char* what,
+                         const ValueAt& value_at) {
+  net.read_order(index, [&](const Layer& layer, const InPlaceOrder& order) {
+    expect_size(places.size(), layer.blocks(), "places");
+    expect_size(values.size(), layer.links(), what);
+    std::copy(order.places.begin(), order.places.end(), places.data());
+    for (size_t k = 0; k < order.position.size(); ++k) values.data()[k] = value_at(layer.weight_at + order.position[k]);
+  });
 }
 
 void bind_network(nb::module_& m) {
@@ -108,22 +115,13 @@ void bind_network(nb::module_& m) {
       .def(
           "in_place_order",
           [](Network& net, int64_t index, IntsOut places, IntsOut positions) {
-            net.read_order(index, [&](const Layer& layer, const InPlaceOrder& order) {
-              copy_places(order, places);
-              expect_size(positions.size(), layer.links(), "positions");
-              for (size_t k = 0; k < order.position.size(); ++k) positions.data()[k] = layer.weight_at + order.position[k];
-            });
+            read_in_place_order(net, index, places, positions, "positions", [](int64_t at) { return at; });
           },
           "layer"_a, nb::arg("places").noconvert(), nb::arg("positions").noconvert())
       .def(
           "weights_in_place_order",
           [](Network& net, int64_t index, IntsOut places, FloatsOut weights) {
-            net.read_order(index, [&](const Layer& layer, const InPlaceOrder& order) {
-              copy_places(order, places);
-              expect_size(weights.size(), layer.links(), "weights");
-              const float* w = net.parameters() + layer.weight_at;
-              for (size_t k = 0; k < order.position.size(); ++k) weights.data()[k] = w[order.position[k]];
-            });
+            read_in_place_order(net, index, places, weights, "weights", [w = net.parameters()](int64_t at) { return w[at]; });
           },
           "layer"_a, nb::arg("places").noconvert(), nb::arg("weights").noconvert())
       .def("ranges",

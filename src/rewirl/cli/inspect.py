@@ -23,7 +23,7 @@ from rewirl.deploy.files import prepare_folder, write_aside
 from rewirl.errors import Failed, Refused
 from rewirl.training.config import SEEDS
 from rewirl.training.inspection import Feature, Inspection, Wired, look
-from rewirl.training.movement import Movement
+from rewirl.training.movement import Movement, layer_name
 
 EXAMPLES = (
     "rewirl inspect runs/HalfCheetah-v5/ds-td3-seed1",
@@ -165,7 +165,7 @@ def _movement(movement: Movement) -> RenderableType:
     numbers = (f"no input {quarters[0]}".rstrip(), *quarters[1:])
     alone = table("neurons", *numbers, right=numbers)
     for layer in movement.wiring:
-        name = f"{layer[0]}, layer {layer[1] + 1}"
+        name = layer_name(layer)
         left = [f"{share:.1%}" for share in _at_quarters(movement, movement.survived(layer))]
         age = float(np.median(movement.ages(layer)))
         rows.add_row(name, *left, f"{movement.tried(layer):.1%}", f"{age:,.0f} steps")

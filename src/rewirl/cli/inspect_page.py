@@ -13,7 +13,7 @@ from rewirl.cli.page_style import PAGE
 from rewirl.deploy.policy import PolicyLayer
 from rewirl.training.feature_names import action_names, observation_names
 from rewirl.training.inspection import Feature, Inspection
-from rewirl.training.movement import Movement
+from rewirl.training.movement import Movement, layer_name
 
 MOST = 40
 """Features that are drawn: more would be too small to read."""
@@ -154,7 +154,7 @@ def _movement(seen: Inspection) -> str:
         return ""
     survived, alone = {}, {}
     for layer, bits in movement.wiring.items():
-        name = f"{layer[0]}, layer {layer[1] + 1}"
+        name = layer_name(layer)
         survived[name] = movement.survived(layer).tolist()
         if (without := movement.without_input(layer)).any():
             alone[name] = (without / bits.shape[2]).tolist()

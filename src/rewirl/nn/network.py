@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from rewirl.topology import Links, Rule
 from rewirl.topology.links import _owned
 
 Floats = NDArray[np.float32]
+Kind = TypeVar("Kind", bound=np.generic)
 
 _FLAT = ("parameters", "first_moments", "second_moments")
 """What a network's state has of its flat arrays."""
@@ -126,26 +128,22 @@ class Network:
         """Links that a dense network of these widths has."""
         return sum(n_in * n_out for n_in, n_out in pairwise(self.sizes))
 
-    def _shape(self, layer: int) -> tuple[int, int]:
-        """Blocks of a layer, and links of a block."""
+    def _in_places(
+        self, layer: int, kind: type[Kind], read: Callable[[int, NDArray[np.int64], NDArray[Kind]], None]
+    ) -> tuple[Links, NDArray[Kind]]:
+        """The links of a layer, and what the core's `read` says of each in the order of places: (blocks, block)."""
         self._core.ranges(layer)  # refuses a layer that does not exist
         block = self._blocks[layer]
-        return self._counts[layer] // block, block
-
-    def _links(self, layer: int, places: NDArray[np.int64]) -> Links:
-        return Links(self.sizes[layer], self.sizes[layer + 1], self._blocks[layer], _owned(places))
+        values = np.empty((self._counts[layer] // block, block), dtype=kind)
+        places = np.empty(len(values), dtype=np.int64)
+        read(layer, places, values.reshape(-1))
+        return Links(self.sizes[layer], self.sizes[layer + 1], block, _owned(places)), values
 
     def _wired(self, layer: int) -> tuple[Links, NDArray[np.int64]]:
-        positions = np.empty(self._shape(layer), dtype=np.int64)
-        places = np.empty(len(positions), dtype=np.int64)
-        self._core.in_place_order(layer, places, positions.reshape(-1))
-        return self._links(layer, places), positions
+        return self._in_places(layer, np.int64, self._core.in_place_order)
 
     def _weighted(self, layer: int) -> tuple[Links, Floats]:
-        weights = np.empty(self._shape(layer), dtype=np.float32)
-        places = np.empty(len(weights), dtype=np.int64)
-        self._core.weights_in_place_order(layer, places, weights.reshape(-1))
-        return self._links(layer, places), weights
+        return self._in_places(layer, np.float32, self._core.weights_in_place_order)
 
     def links(self, layer: int) -> Links:
         """The wiring of a layer as it is now."""

@@ -21,6 +21,16 @@ Layer = tuple[str, int]
 """The network's name and the number of its layer."""
 
 
+def layer_name(layer: Layer) -> str:
+    """As people count: from 1.
+
+    >>> layer_name(("actor", 0))
+    'actor, layer 1'
+    """
+    network, number = layer
+    return f"{network}, layer {number + 1}"
+
+
 @dataclass(frozen=True, eq=False)
 class Movement:
     """The wiring of the layers that lack links, at the steps of the evaluations."""
