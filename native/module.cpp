@@ -99,11 +99,11 @@ void bind_network(nb::module_& m) {
           nb::arg("x").noconvert(), nb::arg("y").noconvert())
       .def(
           "rewire",
-          [](Network& net, int64_t layer, Ints places, float second_moment) {
+          [](Network& net, int64_t layer, Ints dropped, Ints grown, float second_moment) {
             nb::gil_scoped_release unlocked;
-            net.rewire(layer, places.data(), int64_t(places.size()), second_moment);
+            net.rewire(layer, dropped.data(), int64_t(dropped.size()), grown.data(), int64_t(grown.size()), second_moment);
           },
-          "layer"_a, nb::arg("places").noconvert(), "second_moment"_a = 0.0f)
+          "layer"_a, nb::arg("dropped").noconvert(), nb::arg("grown").noconvert(), "second_moment"_a = 0.0f)
       .def(
           "set_parameters",
           [](Network& net, Floats values) {

@@ -24,11 +24,12 @@ void require(bool ok, const std::string& message) {
 Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool is_first)
     : shape(shape_), first(is_first), back_weights(aligned_floats(n_places * shape_.block)) {
   InPlaceOrder order;
-  wire(places, n_places, order);
+  require(n_places > 0, "a layer needs at least one link");
+  check_places(shape, places, n_places, order.places);
+  wire(order);
 }
 
-void Layer::wire(const int64_t* places, int64_t n_places, InPlaceOrder& order) {
-  check_places(shape, places, n_places, order.places);
+void Layer::wire(InPlaceOrder& order) {
   GroupedLayer made;
   group(shape, !first, order, made);
   static_cast<GroupedLayer&>(*this) = std::move(made);  // all at once, or, should memory run out, nothing
@@ -202,20 +203,22 @@ void Network::read_order(int64_t index, const std::function<void(const Layer&, c
   reader(layer, layer.order());
 }
 
-void Network::rewire(int64_t index, const int64_t* places, int64_t n_places, float second_moment) {
+void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, const int64_t* grown, int64_t n_grown,
+                     float second_moment) {
   std::lock_guard<std::mutex> lock(mutex_);
   Section section;
   this->layer(index);
   Layer& layer = layers_[index];
-  require(n_places == layer.blocks(), "rewiring keeps the number of links: the layer has " + str(layer.links()) + ", not " +
-                                          str(n_places * layer.shape.block));
   require(second_moment >= 0 && std::isfinite(second_moment),
           "a second moment must be a finite number that is not negative, not " + std::to_string(second_moment));
   static thread_local InPlaceOrder after;  // kept: fresh memory would cost more than the work
   static thread_local Passage passage;
+  check_places(layer.shape, dropped, n_dropped, passage.dropped);
+  check_places(layer.shape, grown, n_grown, passage.grown);
   const InPlaceOrder& before = layer.order();
-  layer.wire(places, n_places, after);  // checks all of them before it changes anything
-  compare(layer.shape.block, before, after, passage);
+  replace(before, passage, after);
+  layer.wire(after);
+  follow(layer.shape.block, before, after, passage);
   std::vector<std::vector<Target::Loose>> loose;
   for (Target* target : targets_) {
     loose.push_back(target->loosen(index, before, passage.gone));
@@ -225,7 +228,7 @@ void Network::rewire(int64_t index, const int64_t* places, int64_t n_places, flo
   carry(passage, second_moment, v_.get() + layer.weight_at);
   std::fill_n(g_.get() + layer.weight_at, layer.links(), 0.0f);  // they belonged to other links
   layer.sync(w_.get());
-  for (size_t t = 0; t < targets_.size(); ++t) targets_[t]->rewired(index, after, loose[t]);
+  for (size_t t = 0; t < targets_.size(); ++t) targets_[t]->rewired(index, after, passage.come, loose[t]);
   ready_ = false;
 }
 

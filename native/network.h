@@ -22,7 +22,8 @@ struct Layer : GroupedLayer {
   // The inputs of a network's first layer stay in their order, since of their gradients only a range may be asked for.
   Layer(const Shape& shape, const int64_t* places, int64_t n_places, bool first);
 
-  void wire(const int64_t* places, int64_t n_places, InPlaceOrder& order);
+  // The order's places, checked, become the layer's; they get their positions.
+  void wire(InPlaceOrder& order);
   // Kept until another layer is asked: who adapts a layer asks twice.
   const InPlaceOrder& order() const;
   // Copies the weights to where the way back finds them; due whenever weights changed.
@@ -55,9 +56,10 @@ class Network {
   // One observation, n_in floats, to n_out floats.
   void act(const float* x, float* y);
 
-  // New links for a layer, as many as before. Links that stay keep weight and moments; new ones start at zero, with this second
-  // moment. Targets follow.
-  void rewire(int64_t layer, const int64_t* places, int64_t n_places, float second_moment);
+  // A layer loses the links at some places and gets as many at others. Links that stay keep weight and moments; new ones start
+  // at zero, with this second moment. Targets follow.
+  void rewire(int64_t layer, const int64_t* dropped, int64_t n_dropped, const int64_t* grown, int64_t n_grown,
+              float second_moment);
   void set_parameters(const float* values);
   // A layer with the order of its links, neither of which changes until the reader is done.
   void read_order(int64_t layer, const std::function<void(const Layer&, const InPlaceOrder&)>& reader);

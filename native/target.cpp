@@ -182,7 +182,8 @@ std::vector<Target::Loose> Target::loosen(int64_t index, const InPlaceOrder& bef
   return out;
 }
 
-void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector<Loose>& loose) {
+void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector<uint32_t>& come,
+                     const std::vector<Loose>& loose) {
   const Layer& layer = online_->layers()[index];
   TargetLayer& mine = layers_[index];
   const int b = layer.shape.block;
@@ -190,11 +191,11 @@ void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector
   std::vector<float> values;
   places.reserve(loose.size());
   values.reserve(loose.size() * b);
-  size_t now = 0;
+  auto now = come.begin();  // only where a link is new can the layer have one now that it did not have before
   for (const Loose& one : loose) {
-    while (now < after.places.size() && after.places[now] < one.place) ++now;
-    if (now < after.places.size() && after.places[now] == one.place) {
-      for (int i = 0; i < b; ++i) mine.weights.get()[after.position[now * b + i]] = one.values[i];
+    while (now != come.end() && after.places[*now] < one.place) ++now;
+    if (now != come.end() && after.places[*now] == one.place) {
+      for (int i = 0; i < b; ++i) mine.weights.get()[after.position[size_t(*now) * b + i]] = one.values[i];
     } else {
       places.push_back(one.place);
       for (int i = 0; i < b; ++i) values.push_back(one.values[i]);
@@ -230,7 +231,7 @@ void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const fl
   std::lock_guard<std::mutex> lock(online_->mutex_);
   const Layer& online = online_->layer(index);
   std::vector<Place> checked;
-  if (n > 0) check_places(online.shape, places, n, checked);
+  check_places(online.shape, places, n, checked);
   const std::vector<Place>& taken = online.order().places;
   for (int64_t k = 0; k < n; ++k)
     if (std::binary_search(taken.begin(), taken.end(), checked[k]))

@@ -35,7 +35,7 @@ class Target {
     float values[4];  // as many as a block has
   };
   std::vector<Loose> loosen(int64_t layer, const InPlaceOrder& before, const std::vector<uint32_t>& gone) const;
-  void rewired(int64_t layer, const InPlaceOrder& after, const std::vector<Loose>& loose);
+  void rewired(int64_t layer, const InPlaceOrder& after, const std::vector<uint32_t>& come, const std::vector<Loose>& loose);
 
   const std::shared_ptr<Network>& online() const { return online_; }
   const TargetLayer& layer(int64_t index) const;

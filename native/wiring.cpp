@@ -148,7 +148,8 @@ Shape checked_shape(int64_t n_in, int64_t n_out, int64_t block) {
 }
 
 void check_places(const Shape& shape, const int64_t* places, int64_t n, std::vector<Place>& checked) {
-  if (n < 1) throw std::invalid_argument("a layer needs at least one link");
+  checked.clear();
+  if (n == 0) return;
   bool ascending = true;  // no branch for each of them: they are right but for mistakes
   for (int64_t k = 1; k < n; ++k) ascending &= places[k - 1] < places[k];
   if (ascending && places[0] >= 0 && places[n - 1] < shape.n_places()) {
@@ -202,18 +203,50 @@ void in_place_order(const Shape& shape, const GroupedLinks& outputs, InPlaceOrde
   });
 }
 
-void compare(int block, const InPlaceOrder& before, const InPlaceOrder& after, Passage& passage) {
-  const size_t n = after.position.size(), n_before = before.places.size();
-  passage.from.assign(n, uint32_t(n));
-  passage.gone.clear();
-  size_t old = 0;
-  for (size_t k = 0; k < after.places.size(); ++k) {
-    for (; old < n_before && before.places[old] < after.places[k]; ++old) passage.gone.push_back(uint32_t(old));
-    if (old == n_before || before.places[old] != after.places[k]) continue;
-    for (int b = 0; b < block; ++b) passage.from[after.position[k * block + b]] = before.position[old * block + b];
-    ++old;
+void replace(const InPlaceOrder& before, Passage& passage, InPlaceOrder& after) {
+  auto& [dropped, grown, gone, come, old, from] = passage;
+  const size_t n = before.places.size(), n_grown = grown.size();
+  if (dropped.size() != n_grown)
+    throw std::invalid_argument("rewiring keeps the number of links: places dropped are " + str(dropped.size()) + ", grown " +
+                                str(n_grown));
+  constexpr Place kNone = UINT32_MAX;  // behind every place, so that no loop below has to ask whether a list has ended
+  dropped.push_back(kNone);
+  grown.push_back(kNone);
+  gone.resize(n_grown);
+  come.resize(n_grown);
+  after.places.resize(n + n_grown);
+  old.resize(n + n_grown);
+  Place* const places = after.places.data();
+  uint32_t* const olds = old.data();
+  size_t d = 0, g = 0, made = 0;  // links dropped, grown, and in the new order so far
+  for (size_t k = 0; k <= n; ++k) {
+    const Place here = k < n ? before.places[k] : kNone;
+    for (; grown[g] < here; ++g, ++made) {
+      come[g] = uint32_t(made);
+      places[made] = grown[g];
+      olds[made] = 0;  // of no meaning
+    }
+    if (k == n) break;
+    if (grown[g] == here) throw std::invalid_argument("place " + str(here) + " cannot grow a link: it has one");
+    if (dropped[d] == here) {
+      gone[d++] = uint32_t(k);
+    } else {
+      places[made] = here;
+      olds[made++] = uint32_t(k);
+    }
   }
-  for (; old < n_before; ++old) passage.gone.push_back(uint32_t(old));
+  if (d < n_grown) throw std::invalid_argument("place " + str(dropped[d]) + " cannot drop its link: it has none");
+  after.places.resize(n);
+}
+
+void follow(int block, const InPlaceOrder& before, const InPlaceOrder& after, Passage& passage) {
+  const size_t b = size_t(block), n = after.position.size();
+  passage.from.resize(n);
+  uint32_t* from = passage.from.data();
+  for (size_t k = 0; k < after.places.size(); ++k)
+    for (size_t i = 0; i < b; ++i) from[after.position[k * b + i]] = before.position[passage.old[k] * b + i];
+  for (const size_t k : passage.come)
+    for (size_t i = 0; i < b; ++i) from[after.position[k * b + i]] = uint32_t(n);
 }
 
 void carry(const Passage& passage, float fresh, float* values) {

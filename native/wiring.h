@@ -32,7 +32,7 @@ struct Shape {
 
 // Throws std::invalid_argument for a shape that kernels cannot work on.
 Shape checked_shape(int64_t n_in, int64_t n_out, int64_t block);
-// Throws std::invalid_argument unless places are ascending, unique and inside the shape.
+// Throws std::invalid_argument unless places are ascending, unique and inside the shape; there may be none.
 void check_places(const Shape& shape, const int64_t* places, int64_t n, std::vector<Place>& checked);
 
 // Links in ascending places, and for each link in that order (block by block) its position among the weights by outputs.
@@ -54,12 +54,18 @@ GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, InPlaceOrde
 // The order of links that were grouped before.
 void in_place_order(const Shape& shape, const GroupedLinks& links, InPlaceOrder& order);
 
-// From one wiring to the next.
+// From one wiring to the next: `dropped` places lose their links and `grown` places get as many. Both lists are checked: ascending,
+// none twice, the first taken, the second free.
 struct Passage {
-  std::vector<uint32_t> from;  // of each new position the old one, or, for new links, the number of all positions
-  std::vector<uint32_t> gone;  // which of the old places have no link any more
+  std::vector<Place> dropped, grown;
+  std::vector<uint32_t> gone, come;  // which of the old places they were, and which of the new ones they are
+  std::vector<uint32_t> old;         // of each new place that was there before, which of the old ones it is
+  std::vector<uint32_t> from;        // of each new position the old one, or, for new links, the number of all positions
 };
-void compare(int block, const InPlaceOrder& before, const InPlaceOrder& after, Passage& passage);
+// The new places, in order; throws std::invalid_argument for lists that are not as they must be.
+void replace(const InPlaceOrder& before, Passage& passage, InPlaceOrder& after);
+// Where everything moves, once the new places have positions.
+void follow(int block, const InPlaceOrder& before, const InPlaceOrder& after, Passage& passage);
 // The values of links that stay move from their old to their new positions; those of new links are `fresh`.
 void carry(const Passage& passage, float fresh, float* values);
 

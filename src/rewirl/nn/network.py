@@ -166,17 +166,19 @@ class Network:
         _, start = self._core.ranges(layer)
         return slice(start, start + self.sizes[layer + 1])
 
-    def rewire(self, layer: int, links: Links, *, second_moment: float = 0.0) -> None:
-        """Gives a layer another wiring with as many links. Those that stay keep weight and moments; new ones have 0 but
-        for the second moment."""
-        self._core.ranges(layer)  # refuses a layer that does not exist
-        shape = (self.sizes[layer], self.sizes[layer + 1], self._blocks[layer])
-        if shape != (links.n_in, links.n_out, links.block):
+    def rewire(self, layer: int, links: Links) -> None:
+        """Gives a layer another wiring with as many links. Those that stay keep weight and moments, new ones have 0."""
+        now = self.links(layer)
+        if (now.n_in, now.n_out, now.block) != (links.n_in, links.n_out, links.block):
             raise ValueError(
-                f"layer {layer} is {shape[0]} → {shape[1]} with block {shape[2]}, the new wiring is for "
+                f"layer {layer} is {now.n_in} → {now.n_out} with block {now.block}, the new wiring is for "
                 f"{links.n_in} → {links.n_out} with block {links.block}"
             )
-        self._core.rewire(layer, links.places, second_moment)
+        if now.count != links.count:
+            raise ValueError(f"rewiring keeps the number of links: the layer has {now.count}, not {links.count}")
+        dropped = np.setdiff1d(now.places, links.places, assume_unique=True)
+        grown = np.setdiff1d(links.places, now.places, assume_unique=True)
+        self._core.rewire(layer, dropped, grown)
 
     def adapt(self, rule: Rule, rng: np.random.Generator, *, mean_moments: bool = False) -> int:
         """TopologicalAdaptation (Algorithm 2) of every layer; says how many links were replaced.
@@ -194,7 +196,7 @@ class Network:
             if len(change.grown):
                 start, end = self._core.ranges(layer)
                 fresh = float(self.second_moments[start:end].mean()) if mean_moments else 0.0
-                self.rewire(layer, change.links, second_moment=fresh)
+                self._core.rewire(layer, change.dropped, change.grown, fresh)
                 replaced += len(change.grown) * links.block
         return replaced
 

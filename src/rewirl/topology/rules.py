@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +15,25 @@ from rewirl.topology.links import Links, _owned
 Indices: TypeAlias = NDArray[np.int64]
 
 
-class Change(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Change:
     """What one adaptation did to a layer. The new links start at weight 0, with moments 0."""
 
-    links: Links
-    """The new wiring, with as many links as the old one."""
+    before: Links
+    """The wiring as it was."""
     dropped: Indices
     """Places whose links went, ascending."""
     grown: Indices
     """Places whose links came, ascending; none of them had a link before."""
+
+    @cached_property
+    def links(self) -> Links:
+        """The new wiring, with as many links as the old one."""
+        old = self.before
+        kept = np.delete(old.places, np.searchsorted(old.places, self.dropped))
+        # the stable sort merges two sorted runs in one pass
+        places = np.sort(np.concatenate([kept, self.grown]), kind="stable")
+        return Links(old.n_in, old.n_out, old.block, _owned(places))
 
 
 @dataclass(frozen=True)
@@ -108,13 +119,10 @@ class DropAndGrow(Rule):
         # Growth sees the wiring before the drop (L7 tests X == 0, L8 masks): no link comes straight back.
         grown = np.sort(self.choose_growth(links, c, rng, gradients))
         drops = np.sort(self.choose_drops(links, weights, c))
-        kept = np.delete(links.places, drops)
-        if len(kept) != links.blocks - c or len(grown) != c:
-            gone = links.blocks - len(kept)
-            raise ValueError(f"rule {self.name!r} dropped {gone} and grew {len(grown)}: both must be {c}")
-        # the stable sort merges two sorted runs in one pass
-        places = np.sort(np.concatenate([kept, grown]), kind="stable")
-        return Change(Links(links.n_in, links.n_out, links.block, _owned(places)), links.places[drops], grown)
+        gone, come = (len(chosen) - np.count_nonzero(chosen[1:] == chosen[:-1]) for chosen in (drops, grown))
+        if not gone == come == c:
+            raise ValueError(f"rule {self.name!r} dropped {gone} and grew {come}: both must be {c}")
+        return Change(links, links.places[drops], grown)
 
     def choose_drops(self, links: Links, weights: Floats, count: int) -> Indices:
         """Which `count` of `links.places` go, as indices into them; `weights` is (blocks, block)."""
