@@ -14,7 +14,7 @@ struct Rows {
   int columns = 0;
   std::vector<uint32_t> begin;  // row r has the entries begin[r] .. begin[r + 1]; rows are padded to whole groups
   std::vector<uint16_t> column;
-  std::vector<uint32_t> link;
+  const uint32_t* link = nullptr;
 
   size_t padded() const { return begin.size() - 1; }
   uint32_t links() const { return begin.back(); }
@@ -105,7 +105,7 @@ class Grouping {
     for (int r = 0; r < 4; ++r) {
       const size_t row = to_.row[4 * g + r];
       const uint32_t begin = rows_.begin[row];
-      left[r] = {rows_.column.data() + begin, rows_.link.data() + begin, rows_.links_of(row)};
+      left[r] = {rows_.column.data() + begin, rows_.link + begin, rows_.links_of(row)};
     }
     std::fill_n(there_, 16, 0);
     std::fill_n(whole_, 16, 0);

@@ -114,7 +114,9 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
   if (excess <= 0) return;
   const uint64_t cut = nth_smallest(n, excess, mine.limit) >> 32;
   const auto drop = [&](int64_t at) {
-    std::fill_n(at < k ? mine.weights.get() + at * block : mine.extra_weights.get() + (at - k) * block, block, 0.0f);
+    float* w = at < k ? mine.weights.get() + at * block : mine.extra_weights.get() + (at - k) * block;
+    w[0] = 0.0f;  // most often all there is: a loop from here would be a call of memset for each
+    for (int i = 1; i < block; ++i) w[i] = 0.0f;
   };
   std::vector<int64_t> equal;
   for (int64_t i = 0; i < n; ++i) {
@@ -167,17 +169,21 @@ uint64_t Target::nth_smallest(int64_t n, int64_t nth, float limit) {
 std::vector<Target::Loose> Target::loosen(int64_t index, const InPlaceOrder& before, const std::vector<uint32_t>& gone) const {
   const TargetLayer& mine = layers_[index];
   const int b = online_->layers()[index].shape.block;
-  std::vector<Loose> out;
+  const auto [places, values] = unlocked_extra(index);
+  std::vector<Loose> out(gone.size() + places.size() + 1);
+  size_t n = 0;
   const auto add = [&](Place place, const auto& value_at) {
-    Loose one{place, {}};
-    for (int i = 0; i < b; ++i) one.values[i] = value_at(i);
-    if (std::any_of(one.values, one.values + b, [](float v) { return v != 0.0f; })) out.push_back(one);
+    Loose& one = out[n];
+    one.place = place;
+    bool alive = false;
+    for (int i = 0; i < b; ++i) alive |= (one.values[i] = value_at(i)) != 0.0f;
+    n += alive;  // no branch: nothing could foresee which the target has pruned
   };
   for (const size_t k : gone)
     add(before.places[k], [&](int i) { return mine.weights.get()[before.position[k * b + i]]; });
-  const auto dropped = std::ptrdiff_t(out.size());
-  const auto [places, values] = unlocked_extra(index);
+  const auto dropped = std::ptrdiff_t(n);
   for (size_t k = 0; k < places.size(); ++k) add(places[k], [&, v = &values](int i) { return (*v)[k * b + i]; });
+  out.resize(n);
   std::inplace_merge(out.begin(), out.begin() + dropped, out.end(), [](const Loose& x, const Loose& y) { return x.place < y.place; });
   return out;
 }

@@ -16,6 +16,7 @@ std::string str(int64_t n) { return std::to_string(n); }
 // Memory for the steps in between, kept from call to call: to ask the system for it anew takes longer than the work itself.
 struct Workspace {
   Rows by_inputs, by_outputs;
+  std::vector<uint32_t> link;
   std::vector<float> was;
 };
 
@@ -26,8 +27,8 @@ Workspace& workspace() {
 
 size_t padded(int rows) { return size_t(rows + 3) / 4 * 4; }
 
-// One link for each place, or as many as a block has, numbered in this order.
-const Rows& by_inputs(const Shape& shape, const std::vector<Place>& places) {
+// One link for each place, or as many as a block has.
+Rows& by_inputs(const Shape& shape, const std::vector<Place>& places) {
   Rows& out = workspace().by_inputs;
   const uint64_t per_input = uint64_t(shape.n_out / shape.block);
   const size_t n = places.size(), links = n * shape.block;
@@ -45,15 +46,10 @@ const Rows& by_inputs(const Shape& shape, const std::vector<Place>& places) {
       for (; k < end; ++k)
         for (int b = 0; b < shape.block; ++b) out.column[k * shape.block + b] = uint16_t((places[k] - first) * shape.block + b);
   }
-  const size_t numbered = out.link.size();
-  if (numbered < links) {
-    out.link.resize(links);
-    std::iota(out.link.begin() + numbered, out.link.end(), uint32_t(numbered));
-  }
   return out;
 }
 
-// The same by outputs: a stable counting sort, so that inputs ascend.
+// The same by outputs: a stable counting sort, so that inputs ascend. Links are known by their numbers in the order by inputs.
 const Rows& by_outputs(const Shape& shape, const Rows& by_inputs) {
   Rows& out = workspace().by_outputs;
   const uint32_t links = by_inputs.links();
@@ -62,13 +58,15 @@ const Rows& by_outputs(const Shape& shape, const Rows& by_inputs) {
   for (uint32_t k = 0; k < links; ++k) ++out.begin[by_inputs.column[k] + 2];
   for (size_t row = 2; row < out.begin.size(); ++row) out.begin[row] += out.begin[row - 1];
   out.column.resize(links);
-  out.link.resize(links);
+  auto& link = workspace().link;
+  link.resize(links);
+  out.link = link.data();
   uint32_t* next = out.begin.data() + 1;  // begins one later for now: what is filled ends where the next row begins
   for (uint32_t j = 0; j < uint32_t(shape.n_in); ++j)
     for (uint32_t k = by_inputs.begin[j]; k < by_inputs.begin[j + 1]; ++k) {
       const uint32_t at = next[by_inputs.column[k]]++;
       out.column[at] = uint16_t(j);
-      out.link[at] = k;
+      link[at] = k;
     }
   out.begin.pop_back();
   return out;
@@ -166,7 +164,7 @@ void check_places(const Shape& shape, const int64_t* places, int64_t n, std::vec
 }
 
 void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLayer& to) {
-  const Rows& inputs = by_inputs(shape, order.places);
+  Rows& inputs = by_inputs(shape, order.places);
   const Rows& outputs = by_outputs(shape, inputs);
   to.outputs.row = order_of(outputs, shape.block == 1);
   to.outputs.kinds = kinds_for(shape.n_out, shape.n_in, outputs.links(), shape.block);
@@ -176,8 +174,8 @@ void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLay
   to.inputs.kinds = kinds_for(shape.n_in, shape.n_out, inputs.links(), 1);
   to.position.resize(inputs.links());
   uint32_t* position = to.position.data();
-  const uint32_t* by_output = order.position.data();
-  grouping::Grouping(to.inputs, inputs, 1, [=](uint32_t link, uint32_t at) { position[at] = by_output[link]; });
+  inputs.link = order.position.data();
+  grouping::Grouping(to.inputs, inputs, 1, [=](uint32_t link, uint32_t at) { position[at] = link; });
 }
 
 GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, InPlaceOrder& order) {
