@@ -12,6 +12,7 @@ from rewirl.topology import Links
 from .oracle import check_pass, normal, some_links
 
 FLOATS, INTS = np.float32, np.int64
+NONE = np.empty(0, dtype=INTS)
 
 
 def links(n_in, n_out, block=1, blocks=None):
@@ -76,8 +77,10 @@ def test_the_core_trusts_no_shape(layer, sentence):
 def test_the_core_trusts_no_places(places, sentence):
     places = np.array(places, dtype=INTS)
     refuses(ValueError, sentence, _core.Network, [(3, 4, 1, places)])
-    core = _core.Network([(3, 4, 1, np.arange(max(len(places), 1)))])
-    refuses(ValueError, sentence.replace("a layer needs at least one link", "keeps the number"), core.rewire, 0, places)
+    if len(places):
+        core = _core.Network([(3, 4, 1, np.arange(4))])
+        for dropped, grown in ((places, np.array([9])), (np.array([0]), places)):
+            refuses(ValueError, sentence, core.rewire, 0, dropped, grown)
     target = _core.Target(_core.Network([(3, 4, 1, np.array([11]))]))
     if len(places) and places[-1] != 11:
         refuses(ValueError, sentence, target.set_extra, 0, places, np.ones(len(places), dtype=FLOATS))
@@ -191,9 +194,20 @@ def test_rewirings_that_do_not_fit(net):
     refuses(ValueError, "layer 0 is 6 → 8 with block 2", net.rewire, 0, links(6, 8, 1, 20))
     refuses(ValueError, "layer 1 is 8 → 3 with block 1", net.rewire, 1, links(6, 8, 2, 10))
     for wrong in (np.arange(10, dtype=np.int32), np.arange(10.0), np.arange(20)[::2], np.zeros((10, 1), INTS)):
-        refuses(TypeError, "rewire(): incompatible function arguments", net._core.rewire, 0, wrong)
+        for dropped, grown in ((wrong, NONE), (NONE, wrong)):
+            refuses(TypeError, "rewire(): incompatible function arguments", net._core.rewire, 0, dropped, grown)
     for moment in (-1e-3, float("nan"), float("inf")):
-        refuses(ValueError, "a second moment must be a finite number", net._core.rewire, 0, net.links(0).places, moment)
+        refuses(ValueError, "a second moment must be a finite number", net._core.rewire, 0, NONE, NONE, moment)
+    taken = net.links(0).places
+    first, second = np.setdiff1d(np.arange(24), taken)[[0, -1]]
+    for dropped, grown, sentence in (
+        ([taken[0], taken[1]], [first], "places dropped are 2, grown 1"),
+        ([taken[0]], [taken[3]], f"place {taken[3]} cannot grow a link: it has one"),
+        ([taken[0]], [taken[0]], f"place {taken[0]} cannot grow a link: it has one"),
+        ([first], [second], f"place {first} cannot drop its link: it has none"),
+        ([taken[0], second], [first, second], f"place {second} cannot drop its link: it has none"),
+    ):
+        refuses(ValueError, sentence, net._core.rewire, 0, np.sort(dropped), np.sort(grown))
     after = net.state()
     for name, value in before.items():
         np.testing.assert_array_equal(value, after[name])
@@ -314,7 +328,8 @@ def test_a_network_works_on_after_refusals(net):
         lambda: net.forward(Batch(5, 2)),
         lambda: net.backward(Batch(3, 2)),
         lambda: net.rewire(0, links(6, 8, 2, 9)),
-        lambda: net._core.rewire(0, np.arange(10)[::-1].copy()),
+        lambda: net._core.rewire(0, np.arange(10)[::-1].copy(), np.arange(10)),
+        lambda: net._core.rewire(0, net.links(0).places[:2], net.links(0).places[-2:]),
         lambda: target.update(2),
         lambda: target.forward(Batch(7, 2)),
     ):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewirl.nn import Network
 from rewirl.topology import RULES, SET, Dense, DropAndGrow, Links, RigL, Rule, Static, erdos_renyi, rules
 from rewirl.topology._checks import BLOCKS
 
@@ -261,7 +262,7 @@ def test_a_thousand_adaptations_keep_the_number_of_links():
 def test_rules_that_never_rewire(rule):
     links = line(4, 0, 3)
     change = rule.rewire(links, f32(0, 0), NO_LUCK)
-    assert change.links is links
+    assert change.links == links
     assert len(change.dropped) == len(change.grown) == 0
     assert not any(rule.due(t) for t in (0, 1, 1000))
     assert change.dropped.dtype == change.grown.dtype == np.int64
@@ -356,6 +357,24 @@ def test_a_new_rule_is_one_override_and_cannot_change_the_number_of_links():
 
     with pytest.raises(ValueError, match="rule 'oldest' dropped 3 and grew 2: both must be 2"):
         TooMany(eta=0.5).rewire(links, weights, NO_LUCK)
+
+    class Twice(OldestGo):
+        def choose_growth(self, links, count, rng, gradients):
+            return np.full(count, 3)
+
+    with pytest.raises(ValueError, match="rule 'oldest' dropped 2 and grew 1: both must be 2"):
+        Twice(eta=0.5).rewire(links, weights, NO_LUCK)
+
+    class WhereOneIs(OldestGo):
+        def choose_growth(self, links, count, rng, gradients):
+            return links.places[-count:]
+
+    with pytest.raises(ValueError, match="place 7 is listed twice"):
+        _ = WhereOneIs(eta=0.5).rewire(links, weights, NO_LUCK).links
+    net = Network([links], np.random.default_rng(0))
+    with pytest.raises(ValueError, match="place 7 cannot grow a link: it has one"):
+        net.adapt(WhereOneIs(eta=0.5), NO_LUCK)
+    assert net.links(0) == links
 
 
 def test_the_examples_in_the_docstrings_run():
