@@ -17,6 +17,12 @@ class Failed(Exception):
     exit_code: ClassVar[int] = 1
 
 
+class NoRoom(Failed):
+    """A full disk, or one that cannot be written to: nothing that the work itself could help."""
+
+    exit_code: ClassVar[int] = 4
+
+
 class Stopped(Exception):
     """Asked to stop, and did, with a checkpoint: the message says how to go on."""
 

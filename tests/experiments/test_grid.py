@@ -99,6 +99,11 @@ def test_narrowed_but_what_others_begin_with_stays() -> None:
     assert names(GRID, methods=["sac"], seeds=[9]) == ["Pendulum-v1 sac seed 9 source"]
 
 
+def test_seeds_are_those_of_variants_with_their_own_too() -> None:
+    text = BASE + '[[variant]]\nlabel = "a"\n[[variant]]\nlabel = "b"\neta = 0.2\nseeds = [1, 2]\n'
+    assert names(text, seeds=[5]) == ["Pendulum-v1 ds-td3 seed 5 a", "Pendulum-v1 ds-td3 seed 5 b"]
+
+
 def test_steps_are_shortened_alike() -> None:
     runs = parse_grid(GRID, "mine").narrowed(steps=300).runs()
     assert [run.config.steps for run in runs] == [150, 300, 300, 300, 300]

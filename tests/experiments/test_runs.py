@@ -12,7 +12,7 @@ import tiny
 from synthetic import write_run
 
 from rewirl.errors import Refused
-from rewirl.experiments.groups import counterpart, grouped
+from rewirl.experiments.groups import counterpart, grouped, static_counterpart
 from rewirl.experiments.runs import load, load_run
 from rewirl.training import about
 
@@ -105,8 +105,11 @@ def test_mixed_versions_and_machines_are_said(tmp_path: Path) -> None:
         folder = write_run(tmp_path / str(seed), RISING, seed=seed, **SHORT)
         session = {"step": 0, "command": "", "versions": {"numpy": numpy}, "machine": {"processor": f"cpu {seed % 2}"}}
         (folder / "about.json").write_text(json.dumps([session]))
+    folder = write_run(tmp_path / "4", RISING, seed=4, **SHORT)
+    (folder / "about.json").write_text(json.dumps([{**session, "versions": {"rewirl": "0.0"}}]))
+    write_run(tmp_path / "5", RISING, seed=5, **SHORT)  # nothing is known of it
     notes = load([tmp_path]).notes
-    assert any("numpy: 2.0 (1 run), 2.4 (2 runs)" in note for note in notes)
+    assert any("numpy: 2.0 (1 run), 2.4 (2 runs), not written down (1 run)" in note for note in notes)
     assert any("processor" in note and "wall-clock is not comparable" in note for note in notes)
 
 
@@ -156,6 +159,46 @@ def test_runs_from_learned_samples_are_told_apart_by_whose(tmp_path: Path) -> No
     assert labels(tmp_path) == ["ds-td3", "ds-td3 from td3 at 600"]
 
 
+def test_a_run_that_is_there_for_its_policy_is_no_seed_of_its_method(tmp_path: Path) -> None:
+    dense = {"method": "td3", "eta": None, "adapt_every": None}
+    sources = {
+        "ds-td3": tiny.train(tmp_path / "source", seed=0, steps=300).folder,
+        "td3": tiny.train(tmp_path / "dense-source", seed=0, steps=300, **dense).folder,
+    }
+    for method, given in {"ds-td3": {}, "td3": dense}.items():
+        tiny.train(tmp_path / f"plain-{method}", seed=1, **given)
+        tiny.train(tmp_path / f"from-{method}", seed=1, initial_samples=str(sources[method]), **given)
+    groups, notes = grouped(load([tmp_path]).runs)
+    assert {group.label: group.seeds for group in groups} == {
+        "td3": (1,),
+        "td3 from td3 at 300": (1,),
+        "ds-td3": (1,),
+        "ds-td3 from ds-td3 at 300": (1,),
+    }
+    assert [note.partition(" is left out")[0] for note in notes] == [str(sources["td3"]), str(sources["ds-td3"])]
+    found = {group.label: match.label for group in groups if (match := counterpart(group, groups))}
+    assert found["ds-td3"] == "td3"
+    assert found["ds-td3 from ds-td3 at 300"] == "td3 from td3 at 300", "the same age, each of its own method"
+
+
+def test_what_rewires_is_held_against_as_many_links_that_stay(tmp_path: Path) -> None:
+    hard = {"tau": 1.0, "target_interval": 1000}
+    variants = {
+        "a": {"method": "static-sac", **hard},
+        "b": {"method": "static-sac", "sparsity": 0.8},
+        "c": {"method": "ds-sac", **hard},
+        "d": {"method": "ds-sac", "sparsity": 0.8, "adapt_every": 200},
+        "e": {"method": "ds-sac", "sparsity": 0.9},
+    }
+    for name, given in variants.items():
+        write_run(tmp_path / name, RISING, **given, **SHORT)
+    groups, _ = grouped(load([tmp_path]).runs)
+    found = {group.label: match.label for group in groups if (match := static_counterpart(group, groups))}
+    assert found["ds-sac hard"] == "static-sac hard"
+    assert found["ds-sac 80% e=200"] == "static-sac 80%"
+    assert "ds-sac 90%" not in found
+
+
 def test_the_dense_counterpart_is_the_most_alike(tmp_path: Path) -> None:
     hard = {"tau": 1.0, "target_interval": 1000}
     write_run(tmp_path / "soft", RISING, method="sac", **SHORT)
@@ -178,6 +221,8 @@ def test_n_says_which_runs_are_not_whole(tmp_path: Path) -> None:
     assert group.n_text == "n = 3 (1 at 30k of 50k)"
     curve = group.curve()
     assert curve.n.tolist() == [3] * 7 + [2] * 4
+    assert np.isfinite(group.along("paper_flops")).all()
+    assert np.isfinite(group.along("seconds")).tolist() == [True] * 7 + [False] * 4
 
 
 def test_a_mean_curve_ends_where_most_runs_do(tmp_path: Path) -> None:

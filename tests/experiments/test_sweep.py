@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -253,6 +254,28 @@ def test_learned_policies_come_first_and_fill_the_replay() -> None:
     for folder in learners:
         assert (folder / "initial_policy.safetensors").read_bytes() == (source / "policy.safetensors").read_bytes()
     assert [job.state for job in plan(parse_grid(text, "mine"), Path("runs")).jobs] == ["done"] * 3
+
+
+def test_a_policy_from_elsewhere_fills_the_replay() -> None:
+    policy = tiny.train(Path("learned")).folder
+    assert policy
+    text = grid(seeds=(1,), more=f'initial_samples = "{policy}"\n')
+    sweep = swept(text)
+    assert [(job.state, job.message) for job in sweep.plan.jobs] == [("done", "")]
+    copy = sweep.plan.jobs[0].folder / "initial_policy.safetensors"
+    assert copy.read_bytes() == (policy / "policy.safetensors").read_bytes()
+    assert [job.state for job in plan(parse_grid(text, "mine"), Path("runs")).jobs] == ["done"]
+
+
+def test_a_damaged_run_stops_only_those_that_begin_with_it() -> None:
+    text = grid(seeds=(1,), more=SOURCE % WALK)
+    source, learner = swept(text).plan.jobs
+    (source.folder / "policy.safetensors").unlink()
+    shutil.rmtree(learner.folder)
+    more = text + '[[variant]]\nlabel = "plain"\n'
+    sweep = swept(more)
+    assert [job.state for job in sweep.plan.jobs] == ["done", "failed", "done"]
+    assert "has no policy yet" in sweep.plan.jobs[1].message
 
 
 def test_what_begins_with_a_policy_that_failed_is_not_begun() -> None:

@@ -16,7 +16,7 @@ import pytest
 import tiny
 
 from rewirl.cli import main
-from rewirl.errors import Refused
+from rewirl.errors import NoRoom, Refused
 from rewirl.experiments.search import Space, space_of
 from rewirl.experiments.tuning import Trial, TuneWatcher, Tuning
 from rewirl.experiments.workers import Ending
@@ -199,9 +199,10 @@ def test_a_trial_that_fails_does_not_stop_the_others_and_is_not_tried_again(tmp_
     assert [trial.state for trial in searched(tmp_path, Pretended(by_eta), trials=8).trials] == expected
 
 
-def test_a_trial_whose_run_was_killed_is_tried_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", [-9, NoRoom.exit_code, Refused.exit_code])
+def test_a_trial_whose_run_was_killed_or_had_no_room_is_tried_again(tmp_path: Path, code: int) -> None:
     workers = Pretended(by_eta)
-    workers.fails = lambda config: -9 if len(workers.started) == 2 else 0
+    workers.fails = lambda config: code if len(workers.started) == 2 else 0
     assert "stopped" in [trial.state for trial in searched(tmp_path, workers, trials=3).trials]
     assert [trial.state for trial in searched(tmp_path, Pretended(by_eta), trials=3).trials] == ["done"] * 3
 

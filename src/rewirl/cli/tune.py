@@ -136,7 +136,7 @@ def _conclude(tuning: Tuning) -> None:
         raise Stopped(f"stopped with {len(tuning.trials) - len(cut)} of {tuning.wanted} trials done; {again}")
     if cut:
         raise Failed(
-            f"{len(cut)} of {tuning.wanted} trials were killed (trial {cut[0].number}: {cut[0].message}); {again}"
+            f"{len(cut)} of {tuning.wanted} trials were cut off (trial {cut[0].number}: {cut[0].message}); {again}"
         )
     if best is None:
         raise Failed(f"no trial of {tuning.folder} came to its end: see the messages above")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewirl.experiments.comparison import Comparison, TaskComparison
+from rewirl.experiments.groups import static_counterpart
 from rewirl.experiments.statistics import (
     Estimate,
     Profile,
@@ -77,13 +78,12 @@ def _improvements(tasks: Sequence[TaskComparison], labels: Sequence[str], seed: 
     pairs: dict[tuple[str, str], list[TaskComparison]] = {}
     for task in tasks:
         for standing in task.standings:
-            algorithm = standing.group.method.algorithm
-            others = [standing.reference.label] if standing.reference and not standing.group.dense else []
+            others = [standing.reference] if not standing.group.dense else []
             if standing.group.method.rule.name not in ("dense", "static"):
-                others += [f"static-{algorithm}"]
+                others += [static_counterpart(standing.group, [other.group for other in task.standings])]
             for other in others:
-                if task.has(other):
-                    pairs.setdefault((standing.label, other), []).append(task)
+                if other is not None:
+                    pairs.setdefault((standing.label, other.label), []).append(task)
     order = {label: number for number, label in enumerate(labels)}
     return [
         Improvement(

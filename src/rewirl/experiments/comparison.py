@@ -294,8 +294,7 @@ def _geometric(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     if len(known) < len(values):
         return None
-    # 0 is a share of steps like any other: what was there before the first step.
-    return math.exp(sum(map(math.log, known)) / len(known)) if all(known) else 0.0
+    return math.exp(sum(map(math.log, known)) / len(known))
 
 
 def _ratio(value: float | None, dense: float | None) -> float | None:

@@ -109,9 +109,21 @@ class Grid:
                 if item not in known:
                     said = f"{self.name} has no {name[:-1]} {item!r}{nearest(item, known)}"
                     raise Refused(f"{said} ({name}: {', '.join(dict.fromkeys(known))})")
-        lists = {**self.lists, "seeds": given.get("seeds", self.lists["seeds"])}
-        grid = replace(self, lists=lists, chosen={**self.chosen, **given})
+        grid = replace(self, chosen={**self.chosen, **given})
+        if seeds is not None:
+            grid = grid._seeded(list(dict.fromkeys(seeds)))
         return grid if steps is None else grid._shortened(steps)
+
+    def _seeded(self, seeds: Sequence[int]) -> Grid:
+        """With these seeds, but for variants with their own that others begin with."""
+        sources = {variant.source for variant in self.variants}
+        variants = [
+            replace(variant, lists={**variant.lists, "seeds": seeds})
+            if "seeds" in variant.lists and variant.label not in sources
+            else variant
+            for variant in self.variants
+        ]
+        return replace(self, lists={**self.lists, "seeds": seeds}, variants=variants)
 
     def _shortened(self, steps: int) -> Grid:
         whole = self.values.get("steps", RunConfig.steps)

@@ -17,7 +17,10 @@ from rewirl.training.config import RunConfig
 
 NO_VARIANT = RunConfig.FREE | {"method", "task", "seed", "eval_every", "eval_episodes"}
 """Fields of a config that do not make another variant of a method."""
-WIRING = ("sparsity", "lambdas", "eta", "adapt_every", "block")
+LINKS = ("sparsity", "lambdas", "block")
+"""Which links there are, and"""
+REWIRING = ("eta", "adapt_every", "mean_moments")
+"""how they change: what a static method has no use for, and a dense one for neither."""
 HARD = {"tau": 1.0, "target_interval": 1000}
 """The paper's hard target updates."""
 SHORT = {"adapt_every": "e", "eta": "η", "gamma": "γ", "tau": "τ", "alpha": "α"}
@@ -99,13 +102,26 @@ class Group:
         std = np.sqrt(np.divide(squares, known, out=np.full(len(steps), np.nan), where=known > 0))
         return MeanCurve(np.array(steps, dtype=np.int64), mean, std, n)
 
+    def along(self, column: str) -> Floats:
+        """What the mean curve had taken of something at each of its steps. Of time only as long as all runs go on: the
+        mean of those that are left would jump to theirs."""
+        curve = self.curve(column)
+        return np.where(curve.n == len(self.runs), curve.mean, np.nan) if column == "seconds" else curve.mean
 
-def grouped(runs: Iterable[TrainedRun]) -> tuple[tuple[Group, ...], tuple[str, ...]]:
-    """Groups by task and method, and notes on runs of the same seed, of which only the longest is kept."""
+
+def grouped(runs: Sequence[TrainedRun]) -> tuple[tuple[Group, ...], tuple[str, ...]]:
+    """Groups by task and method, and notes on runs that are left out: of the same seed all but the longest, and those
+    that are shorter than others of their group because they are there for their policies alone."""
     notes = []
     found: dict[tuple[str, str, Settings], dict[int, TrainedRun]] = {}
-    for run in runs:
-        same = found.setdefault((run.config.task, run.config.method, settings_of(run)), {})
+    keys = [(run.config.task, run.config.method, settings_of(run)) for run in runs]
+    for run, key in zip(runs, keys, strict=True):
+        if run.is_source and run.config.steps < max(
+            other.config.steps for other, its in zip(runs, keys, strict=True) if its == key
+        ):
+            notes.append(f"{run.folder} is left out: it is there for its policy, with which other runs begin.")
+            continue
+        same = found.setdefault(key, {})
         other = same.get(run.config.seed)
         if other is not None:
             longer, shorter = (run, other) if run.last > other.last else (other, run)
@@ -114,11 +130,11 @@ def grouped(runs: Iterable[TrainedRun]) -> tuple[tuple[Group, ...], tuple[str, .
         same[run.config.seed] = run
     labels = labels_of([(name, settings) for _, name, settings in found])
     order = list(METHODS)
-    keys = sorted(
+    by_name = sorted(
         found, key=lambda key: (*_task_order(key[0]), order.index(key[1]), len(key[2]), _natural(str(key[2])))
     )
     groups = []
-    for task, name, settings in keys:
+    for task, name, settings in by_name:
         by_seed = sorted(found[task, name, settings].items())
         groups.append(Group(task, labels[name, settings], settings, tuple(run for _, run in by_seed)))
     return tuple(groups), tuple(notes)
@@ -193,13 +209,37 @@ def is_hard(settings: Mapping[str, Any]) -> bool:
 def counterpart(group: Group, groups: Iterable[Group]) -> Group | None:
     """The dense group that a group is measured against: the same task and algorithm, and the same settings beside the
     wiring if there is such a one."""
-    own = tuple(pair for pair in group.settings if pair[0] not in WIRING)
-    dense = [
+    dense = [other for other in groups if other.dense and _same_problem(group, other)]
+    return _most_alike(group, dense, (*LINKS, *REWIRING))
+
+
+def static_counterpart(group: Group, groups: Iterable[Group]) -> Group | None:
+    """The same with a wiring that stays: as many links, and the same settings beside if there is such a one."""
+    mine = dict(group.settings)
+    static = [
         other
         for other in groups
-        if other.task == group.task and other.dense and other.method.algorithm == group.method.algorithm
+        if other.method.rule.name == "static"
+        and _same_problem(group, other)
+        and all(mine.get(name) == dict(other.settings).get(name) for name in LINKS)
     ]
-    return min(dense, key=lambda other: len(set(other.settings) ^ set(own)), default=None)
+    return _most_alike(group, static, REWIRING)
+
+
+def _same_problem(group: Group, other: Group) -> bool:
+    return (group.task, group.method.algorithm) == (other.task, other.method.algorithm)
+
+
+def _most_alike(group: Group, others: Sequence[Group], but_for: Sequence[str]) -> Group | None:
+    def settings(of: Group) -> set[tuple[str, Any]]:
+        # Who learned the policy that a run begins with is part of its method; for how long is a setting.
+        return {
+            (name, str(value).rpartition(" at ")[2] if name == "initial_samples" else value)
+            for name, value in of.settings
+            if name not in but_for
+        }
+
+    return min(others, key=lambda other: len(settings(other) ^ settings(group)), default=None)
 
 
 def cut(group: Group, step: int) -> Group:

@@ -72,14 +72,16 @@ def smoothed(returns: Floats, window: int = LAST) -> Floats:
 def steps_to_reach(steps: Ints, returns: Floats, level: float, window: int = LAST) -> int | None:
     """The first step at which the smoothed returns are at `level`; None if they never are.
 
-    What is reached is the level of a final return, which is a mean of ten evaluations: so is what reaches it.
+    What is reached is the level of a final return, which is a mean of ten evaluations: so is what reaches it, and
+    before there are ten nothing does.
 
     >>> steps_to_reach(np.array([0, 5, 10]), np.array([0.0, 2.0, 4.0]), level=2.5, window=2)
     10
     """
     # The last bits of a running sum must not make a curve miss the level that it defines itself.
-    reached = np.flatnonzero(smoothed(returns, window) >= level - 1e-9 * max(abs(level), 1.0))
-    return int(steps[reached[0]]) if len(reached) else None
+    first = min(window, len(returns)) - 1
+    reached = np.flatnonzero(smoothed(returns, window)[first:] >= level - 1e-9 * max(abs(level), 1.0))
+    return int(steps[first + reached[0]]) if len(reached) else None
 
 
 def measure(run: TrainedRun, until: int) -> RunMetrics:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rewirl.errors import Refused
 from rewirl.experiments.grid import Grid, GridRun
 from rewirl.experiments.identity import content_of, known_runs
 from rewirl.training import RunInfo
@@ -35,9 +36,10 @@ class Job:
     @property
     def given(self) -> RunConfig:
         """The config to train with: a new run has to be told where its initial policy is."""
-        if self.source is None or (self.folder / "config.toml").exists():
+        if (self.folder / "config.toml").exists():
             return self.config
-        return replace(self.config, initial_samples=str(self.source.folder))
+        where = self.run.config.initial_samples if self.source is None else str(self.source.folder)
+        return replace(self.config, initial_samples=where)
 
     @property
     def ready(self) -> bool:
@@ -125,7 +127,12 @@ def plan(grid: Grid, folder: Path, known: dict[str, list[RunInfo]] | None = None
     for job in made.jobs:
         job.source = by_run[job.run.source] if job.run.source is not None else None
     for job in sorted(made.jobs, key=lambda job: len(list(job.run.sources()))):
-        made.place(job, known)
+        try:
+            made.place(job, known)
+        except Refused as error:  # of a policy that it begins with: a run of the grid may be damaged, and others go on
+            if job.source is None:
+                raise
+            job.folder, job.state, job.message = made._new_folder(job, ""), "failed", str(error)
     return made
 
 

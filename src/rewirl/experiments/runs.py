@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from rewirl.training import inspect_run, list_runs
 from rewirl.training.about import About
 from rewirl.training.about import read as read_about
 from rewirl.training.config import RunConfig
-from rewirl.training.files import from_json
+from rewirl.training.files import from_json, sha256
+from rewirl.training.folder import policy_file
+from rewirl.training.initial import BY_CONTENT
 from rewirl.training.rows import whole_lines
 
 Floats = NDArray[np.float64]
@@ -29,6 +31,10 @@ NEEDED = ("step", "return_mean")
 """Columns of evaluations.csv without which there is no curve."""
 WANTED = ("seconds", "memory_mb", "links", "paper_flops", "full_flops")
 """Columns that older versions may lack: they are NaN then."""
+
+
+UNKNOWN = "not written down"
+"""Of a run from before something was."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +53,8 @@ class TrainedRun:
     """Its sessions; none where about.json is gone."""
     start: str | None = None
     """Whose samples it began with, if not random ones."""
+    is_source: bool = False
+    """Whether other runs begin with its policy."""
 
     @property
     def returns(self) -> Floats:
@@ -103,7 +111,20 @@ def load(paths: Iterable[Path]) -> Loaded:
             notes.append(f"{folder} is left out: {error}.")
     if not runs:
         raise Refused(f"no run in {', '.join(map(str, given))} can be reported: {' '.join(notes)}")
-    return Loaded(tuple(runs), (*notes, *_about_versions(runs)))
+    return Loaded(tuple(_with_sources(runs)), (*notes, *_about_versions(runs)))
+
+
+def _with_sources(runs: Sequence[TrainedRun]) -> list[TrainedRun]:
+    """Marks those whose policies others begin with, where the policies are left."""
+    wanted = {run.config.initial_samples for run in runs} - {None}
+    return [replace(run, is_source=_policy_content(run.folder) in wanted) for run in runs] if wanted else list(runs)
+
+
+def _policy_content(folder: Path) -> str | None:
+    try:
+        return BY_CONTENT + sha256(policy_file(folder).read_bytes())
+    except (OSError, Refused):
+        return None
 
 
 def load_run(folder: Path) -> TrainedRun:
@@ -176,6 +197,12 @@ def _start(folder: Path, config: RunConfig) -> str | None:
         return given.removeprefix("sha256:")[:8]
 
 
+def is_lacking(run: TrainedRun, what: str, name: str) -> bool:
+    """Whether a run wrote down its versions, or its machine, and not this of it."""
+    known = [getattr(session, what) for session in run.about]
+    return any(known) and not any(name in session for session in known)
+
+
 def _about_versions(runs: Sequence[TrainedRun]) -> list[str]:
     """What differs between the runs in how they were made."""
     notes = []
@@ -186,6 +213,8 @@ def _about_versions(runs: Sequence[TrainedRun]) -> list[str]:
                 counts = values.setdefault(name, {})
                 counts[value] = counts.get(value, 0) + 1
         for name, counts in values.items():
+            if unknown := sum(is_lacking(run, what, name) for run in runs):
+                counts[UNKNOWN] = unknown
             if len(counts) > 1:
                 shown = ", ".join(f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in sorted(counts.items()))
                 effect = "wall-clock is not comparable" if what == "machine" else "they are mixed here"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from rewirl.deploy.files import write_aside
-from rewirl.errors import Refused
+from rewirl.errors import Failed, Refused
 from rewirl.experiments.metrics import final_return
 from rewirl.experiments.progress import ProgressReader
 from rewirl.experiments.runs import Floats
@@ -185,7 +185,7 @@ class Tuning:
                 self._study.tell(trial.handle, trial.value)
                 self._set(trial, "done")
                 self._write_best()
-        elif ending.code == 1:
+        elif ending.code == Failed.exit_code:
             self._tell(trial, "failed", self._optuna.trial.TrialState.FAIL, ending.message)
         else:
             self._set(trial, "stopped", ending.message)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rewirl.errors import Failed
+from rewirl.errors import NoRoom
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """What the system says when there is no room: disk, quota, limit of a file's size."""
@@ -49,8 +49,8 @@ def room_for(what: str, needed: int, folder: Path, consolation: str) -> Iterator
         yield
     except OSError as error:
         if error.errno not in FULL:
-            raise Failed(f"{what} in {folder} could not be written ({error.strerror}): {consolation}") from error
-        raise Failed(
+            raise NoRoom(f"{what} in {folder} could not be written ({error.strerror}): {consolation}") from error
+        raise NoRoom(
             f"the disk is full: {what} needs {needed} bytes in {folder}, where {shutil.disk_usage(folder).free} are "
             f"free ({error.strerror}); {consolation}"
         ) from error
@@ -63,7 +63,7 @@ def complaining(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         full = "the disk is full: " if error.errno in FULL else ""
-        raise Failed(f"{full}{path} could not be written ({error.strerror}); {what_is_left(path.parent)}") from error
+        raise NoRoom(f"{full}{path} could not be written ({error.strerror}); {what_is_left(path.parent)}") from error
 
 
 def what_is_left(run: Path) -> str:

@@ -51,7 +51,7 @@ def _curve(group: Group) -> dict[str, Any]:
         "step": curve.steps.tolist(),
         "mean": _numbers(curve.mean),
         "std": _numbers(curve.std),
-        **{name: _numbers(group.curve(name).mean) for name in ("paper_flops", "full_flops", "seconds")},
+        **{name: _numbers(group.along(name)) for name in ("paper_flops", "full_flops", "seconds")},
         "seeds": [
             {"seed": run.config.seed, "step": run.steps.tolist(), "mean": _numbers(run.returns)} for run in group.runs
         ],

@@ -129,7 +129,8 @@ def _room_for_names(tasks: Sequence[TaskComparison]) -> tuple[float, float]:
 
 
 def _name(group: Group) -> str:
-    return f"{group.label} (n={len(group.runs)})"
+    n, at_the_end = len(group.runs), int(group.curve().n[-1])
+    return f"{group.label} (n={n})" if at_the_end == n else f"{group.label} (n={n}, {at_the_end} to the end)"
 
 
 def _efficiency(task: TaskComparison, inks: Inks) -> Figure:
@@ -147,13 +148,15 @@ def _curve_panel(axis: Axes, task: TaskComparison, inks: Inks, column: str, *, n
     ends = []
     for group in task.groups:
         curve, ink = group.curve(), inks[group.label]
-        x = curve.steps.astype(float) if column == "step" else group.curve(column).mean
+        x = curve.steps.astype(float) if column == "step" else group.along(column)
         x = x / 60 if column == "seconds" else x
-        if not np.isfinite(x).all():
+        known = np.isfinite(x)
+        if not known.any():
             continue
-        axis.plot(x, curve.mean, color=ink.light, linestyle=ink.line)
-        axis.fill_between(x, curve.mean - curve.std, curve.mean + curve.std, color=ink.light, alpha=0.15, linewidth=0)
-        ends.append((float(curve.mean[-1]), _name(group), ink.light))
+        x, mean, std = x[known], curve.mean[known], curve.std[known]
+        axis.plot(x, mean, color=ink.light, linestyle=ink.line)
+        axis.fill_between(x, mean - std, mean + std, color=ink.light, alpha=0.15, linewidth=0)
+        ends.append((float(mean[-1]), _name(group), ink.light))
     axis.set_xlabel(AXES[column])
     axis.margins(x=0)
     if column == "step":
@@ -199,7 +202,14 @@ def _aggregate(aggregates: Aggregates, inks: Inks) -> Figure:
     for place, label in enumerate(labels):
         estimate, ink = aggregates.iqm[label], inks[label]
         if estimate.low is not None and estimate.high is not None:
-            left.plot([estimate.low, estimate.high], [place, place], color=ink.light, linewidth=5, alpha=0.35)
+            left.plot(
+                [estimate.low, estimate.high],
+                [place, place],
+                color=ink.light,
+                linewidth=5,
+                alpha=0.35,
+                solid_capstyle="butt",
+            )
         left.plot([estimate.value], [place], "|", color=ink.light, markersize=11, markeredgewidth=2)
     left.set_yticks(range(len(labels)), [f"{label} (n={aggregates.iqm[label].n})" for label in labels])
     left.set_ylim(-0.6, len(labels) - 0.4)

@@ -10,10 +10,8 @@ from typing import Any
 from rewirl.experiments.comparison import Comparison
 from rewirl.experiments.numbers import steps_text
 from rewirl.experiments.report.table import Record, Table
-from rewirl.experiments.runs import TrainedRun
+from rewirl.experiments.runs import UNKNOWN, TrainedRun, is_lacking
 from rewirl.training.config import RunConfig
-
-UNKNOWN = "not written down"
 
 
 def command_of(run: TrainedRun) -> str:
@@ -91,10 +89,13 @@ def facts(runs: Sequence[TrainedRun], what: str) -> list[tuple[str, str]]:
     rows = []
     unknown = sum(not any(getattr(session, what) for session in run.about) for run in runs)
     for name, values in found.items():
-        if len(values) == 1 and not unknown:
+        counts = {value: len(which) for value, which in values.items()}
+        if lacking := sum(is_lacking(run, what, name) for run in runs):
+            counts[UNKNOWN] = lacking
+        if len(counts) == 1 and not unknown:
             rows.append((name, next(iter(values))))
         else:
-            rows.append((name, "; ".join(f"{value} ({_runs(len(which))})" for value, which in values.items())))
+            rows.append((name, "; ".join(f"{value} ({_runs(n)})" for value, n in counts.items())))
     if unknown:
         rows.append((what, f"{UNKNOWN} for {_runs(unknown)}"))
     return rows

@@ -48,10 +48,12 @@
       const showSeeds = document.getElementById("seeds").checked;
       const traces = [];
       for (const curve of task.curves) {
-        if (curve[div.dataset.x].some((value) => value === null)) continue;
-        const x = curve[div.dataset.x].map((value) => value * scale);
+        const known = [...curve.mean.keys()].filter((i) => curve[div.dataset.x][i] !== null);
+        if (!known.length) continue;
+        const pick = (values) => known.map((i) => values[i]);
+        const [x, mean, std, n] = [pick(curve[div.dataset.x]).map((value) => value * scale), pick(curve.mean), pick(curve.std), pick(curve.n)];
         const visible = !hidden.has(curve.label);
-        const spread = (sign) => curve.mean.map((value, i) => value + sign * curve.std[i]);
+        const spread = (sign) => mean.map((value, i) => value + sign * std[i]);
         if (!showSeeds || div.dataset.x !== "step") traces.push(band(x, spread(-1), spread(1), curve.label));
         if (showSeeds && div.dataset.x === "step") {
           for (const seed of curve.seeds) {
@@ -62,9 +64,9 @@
           }
         }
         traces.push({
-          x, y: curve.mean, mode: "lines", type: "scatter", name: curve.label, visible, meta: curve.label,
+          x, y: mean, mode: "lines", type: "scatter", name: curve.label, visible, meta: curve.label,
           line: { width: 2.2, color: colour(curve.label), dash: data.inks[curve.label].dash },
-          customdata: curve.std.map((value, i) => [value, curve.n[i]]),
+          customdata: std.map((value, i) => [value, n[i]]),
           hovertemplate: "%{y:,.0f} ± %{customdata[0]:,.0f} (n = %{customdata[1]})",
         });
       }
