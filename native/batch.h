@@ -24,8 +24,8 @@ inline std::shared_ptr<float> aligned_floats(int64_t n) {
   return std::shared_ptr<float>(static_cast<float*>(p), std::free);
 }
 
-// A batch of vectors, feature-major: row f holds feature f of every sample. The padding behind each row is always 0 or
-// finite, and the number of cache lines per row is odd, since rows 2^n bytes apart would share few sets of the cache.
+// A batch of vectors, feature-major: row f holds feature f of every sample. The padding behind each row is 0 or what
+// a kernel left there, and the number of cache lines per row is odd, since rows 2^n bytes apart would share few sets of the cache.
 class Batch {
  public:
   Batch() = default;

@@ -157,7 +157,8 @@ void bind_target(nb::module_& m) {
       .def("update", &Target::update, "tau"_a, Unlocked())
       .def("weights", [](const Target& target, int64_t index) {
         const auto& memory = target.layer(index).weights;
-        return view<View>(memory.get(), target.online()->layer(index).links(), hold(memory));
+        const Layer& layer = target.online()->layer(index);  // not links(), which may be rewired at this moment
+        return view<View>(memory.get(), layer.bias_at - layer.weight_at, hold(memory));
       }, "layer"_a)
       .def("bias", [](const Target& target, int64_t index) {
         const auto& memory = target.layer(index).bias;

@@ -1,6 +1,7 @@
 #include "network.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <stdexcept>
@@ -19,6 +20,19 @@ void require(bool ok, const std::string& message) {
   if (!ok) throw std::invalid_argument(message);
 }
 
+// Never the same twice.
+uint64_t new_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+// Sums over the batch run over the padding too, where a forward that saw NaN may have left NaN.
+void clear_padding(const Batch& x) {
+  for (int64_t i = 0; i < x.features(); ++i)
+    for (float* p = x.data() + i * x.stride() + x.size(); p < x.data() + (i + 1) * x.stride(); ++p)
+      if (!(*p == 0)) *p = 0;  // others may be reading it: not written to without need
+}
+
 }  // namespace
 
 Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool is_first)
@@ -26,25 +40,34 @@ Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool 
   InPlaceOrder order;
   require(n_places > 0, "a layer needs at least one link");
   check_places(shape, places, n_places, order.places);
-  wire(order);
+  wire(grouped(order));
 }
 
-void Layer::wire(InPlaceOrder& order) {
+GroupedLayer Layer::grouped(InPlaceOrder& order) const {
   GroupedLayer made;
   group(shape, !first, order, made);
-  static_cast<GroupedLayer&>(*this) = std::move(made);  // all at once, or, should memory run out, nothing
-  static std::atomic<uint64_t> wirings{0};
-  wiring = ++wirings;
+  return made;
+}
+
+void Layer::wire(GroupedLayer links) noexcept {
+  static_cast<GroupedLayer&>(*this) = std::move(links);
+  wiring = new_number();
 }
 
 const InPlaceOrder& Layer::order() const {
-  static thread_local InPlaceOrder kept;
-  static thread_local uint64_t whose = 0;
-  if (whose == wiring) return kept;
-  whose = 0;  // of nobody until it is whole
-  in_place_order(shape, outputs, kept);
-  whose = wiring;
-  return kept;
+  struct Kept {
+    InPlaceOrder order;
+    uint64_t whose = 0;
+  };
+  static thread_local std::array<Kept, 4> kept;
+  static thread_local size_t next = 0;
+  for (const Kept& one : kept)
+    if (one.whose == wiring) return one.order;
+  Kept& oldest = kept[next++ % kept.size()];
+  oldest.whose = 0;  // of nobody until it is whole
+  in_place_order(shape, outputs, oldest.order);
+  oldest.whose = wiring;
+  return oldest.order;
 }
 
 void Layer::sync(const float* flat) {
@@ -92,7 +115,9 @@ const Layer& Network::layer(int64_t index) const {
 
 void Network::make_room(const Batch& x) {
   if (out_[0].size() == x.size()) return;
-  for (size_t l = 0; l < layers_.size(); ++l) out_[l] = Batch(layers_[l].shape.n_out, x.size());
+  std::vector<Batch> made;
+  for (const Layer& layer : layers_) made.emplace_back(layer.shape.n_out, x.size());
+  out_.swap(made);  // all at once, or, should memory run out, nothing
   input_delta_ = Batch();
 }
 
@@ -102,6 +127,9 @@ Batch Network::forward(const Batch& x) {
   require(x.features() == layers_[0].shape.n_in,
           "the network takes " + str(layers_[0].shape.n_in) + " features, the batch has " + str(x.features()));
   make_room(x);
+  for (const Batch& mine : out_)
+    require(x.memory() != mine.memory(), "the batch is the network's own output, which forward overwrites: give it a copy");
+  clear_padding(x);
   input_ = x;
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
@@ -118,7 +146,7 @@ Batch Network::forward(const Batch& x) {
     for_groups(args.links, 0, layer.outputs.groups(), args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
   }
   ready_ = true;
-  if (scratch().owner == this) scratch().owner = nullptr;  // what is there belongs to the forward before
+  backward_ = 0;
   return out_.back();
 }
 
@@ -132,11 +160,12 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
   require(0 <= begin && begin <= end && end <= layers_[0].shape.n_in,
           "input features " + str(begin) + " to " + str(end) + " of a network that has " + str(layers_[0].shape.n_in));
   const bool inputs = begin < end;
-  // Sums over the batch run over the padding too, and dy may be what a forward gave, whose padding is not 0.
-  for (int64_t i = 0; i < dy.features(); ++i) std::fill_n(dy.data() + i * dy.stride() + dy.size(), dy.stride() - dy.size(), 0.0f);
+  require(!inputs || layers_.size() > 1 || dy.memory() != input_delta_.memory(),
+          "dy is the network's own gradient of its inputs, which backward overwrites: give it a copy");
+  clear_padding(dy);
   if (inputs && input_delta_.size() != dy.size()) input_delta_ = Batch(layers_[0].shape.n_in, dy.size());
   const auto delta_at = [&](int64_t l) { return scratch().at(size_t(l), layers_[l].shape.n_out, dy.size()); };
-  scratch().owner = this;
+  scratch().owner = backward_ = new_number();
   for (int64_t l = int64_t(layers_.size()) - 1; l >= 0; --l) {
     const Layer& layer = layers_[l];
     const Batch& in = l == 0 ? input_ : out_[l - 1];
@@ -217,19 +246,18 @@ void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, c
   check_places(layer.shape, grown, n_grown, passage.grown);
   const InPlaceOrder& before = layer.order();
   replace(before, passage, after);
-  layer.wire(after);
+  GroupedLayer made = layer.grouped(after);
   follow(layer.shape.block, before, after, passage);
-  std::vector<std::vector<Target::Loose>> loose;
-  for (Target* target : targets_) {
-    loose.push_back(target->loosen(index, before, passage.gone));
-    carry(passage, 0, target->layer(index).weights.get());
-  }
+  std::vector<Target::Moved> moved;
+  for (Target* target : targets_) moved.push_back(target->moved(index, before, after, passage, made.outputs));
+  // Up to here nothing has changed, should memory have run out; from here on nothing needs any.
+  layer.wire(std::move(made));
   for (float* flat : {w_.get(), m_.get()}) carry(passage, 0, flat + layer.weight_at);
   carry(passage, second_moment, v_.get() + layer.weight_at);
   std::fill_n(g_.get() + layer.weight_at, layer.links(), 0.0f);  // they belonged to other links
-  layer.sync(w_.get());
-  for (size_t t = 0; t < targets_.size(); ++t) targets_[t]->rewired(index, after, passage.come, loose[t]);
+  for (size_t t = 0; t < targets_.size(); ++t) targets_[t]->rewired(index, passage, std::move(moved[t]));
   ready_ = false;
+  layer.sync(w_.get());
 }
 
 void Network::set_parameters(const float* values) {
@@ -241,14 +269,16 @@ void Network::set_parameters(const float* values) {
 }
 
 Batch Network::layer_input(int64_t index) const {
+  std::lock_guard<std::mutex> lock(mutex_);
   layer(index);
   require(input_.size() > 0, "no forward was made yet");
   return index == 0 ? input_ : out_[index - 1];
 }
 
 Batch Network::layer_delta(int64_t index) const {
+  std::lock_guard<std::mutex> lock(mutex_);
   layer(index);
-  require(scratch().owner == this,
+  require(backward_ != 0 && scratch().owner == backward_,
           "the gradients at hidden outputs are gone: ask right after this network's backward, in the same thread");
   require(index + 1 < int64_t(layers_.size()), "the gradient at the last output is the one given to backward");
   return scratch().at(size_t(index), layers_[index].shape.n_out, input_.size());

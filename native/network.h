@@ -22,9 +22,10 @@ struct Layer : GroupedLayer {
   // The inputs of a network's first layer stay in their order, since of their gradients only a range may be asked for.
   Layer(const Shape& shape, const int64_t* places, int64_t n_places, bool first);
 
-  // The order's places, checked, become the layer's; they get their positions.
-  void wire(InPlaceOrder& order);
-  // Kept until another layer is asked: who adapts a layer asks twice.
+  // The order's places, checked, as such a layer has them; they get their positions.
+  GroupedLayer grouped(InPlaceOrder& order) const;
+  void wire(GroupedLayer links) noexcept;
+  // Kept until a few others were asked: who adapts a network asks each layer twice.
   const InPlaceOrder& order() const;
   // Copies the weights to where the way back finds them; due whenever weights changed.
   void sync(const float* weights);
@@ -93,6 +94,7 @@ class Network {
   std::vector<Batch> out_;    // each layer's output
   Batch input_delta_;
   bool ready_ = false;        // forward was called and weights have not changed since
+  uint64_t backward_ = 0;     // number of the backward since the last forward
   std::shared_ptr<float> act_[2];
 };
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -45,8 +46,8 @@ const Kernels* find(const std::string& name) {
   throw std::invalid_argument("instruction set '" + name + "' is not available here; this machine and build have: " + names());
 }
 
-const Kernels*& current() {
-  static const Kernels* in_use = [] {
+std::atomic<const Kernels*>& current() {
+  static std::atomic<const Kernels*> in_use = [] {
     const char* wish = std::getenv("REWIRL_ISA");
     return wish && *wish ? find(wish) : available().back();
   }();
@@ -80,18 +81,15 @@ inline void pause() {
 class Pool {
  public:
   explicit Pool(int n) : n_(n) {
-    for (int i = 1; i < n; ++i) workers_.emplace_back([this, i] { serve(i); });
+    try {
+      for (int i = 1; i < n; ++i) workers_.emplace_back([this, i] { serve(i); });
+    } catch (...) {  // the system has no more threads to give: those that there are must not outlive what they wait on
+      stop();
+      throw;
+    }
   }
 
-  ~Pool() {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      stop_ = true;
-      ticket_.fetch_add(1);
-    }
-    wake_.notify_all();
-    for (std::thread& t : workers_) t.join();
-  }
+  ~Pool() { stop(); }
 
   int size() const { return n_; }
 
@@ -115,6 +113,16 @@ class Pool {
   }
 
  private:
+  void stop() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stop_ = true;
+      ticket_.fetch_add(1);
+    }
+    wake_.notify_all();
+    for (std::thread& t : workers_) t.join();
+  }
+
   void part(int i) const {
     const int64_t begin = std::min(total_, i * share_), end = std::min(total_, begin + share_);
     if (begin < end) (*work_)(begin, end);
@@ -174,7 +182,13 @@ int threads() { return std::atomic_load(&pool())->size(); }
 void set_threads(int n) {
   if (n < 1 || n > 256)
     throw std::invalid_argument("threads must be from 1 to 256, not " + std::to_string(n));
-  if (n != threads()) std::atomic_store(&pool(), std::make_shared<Pool>(n));
+  if (n == threads()) return;
+  try {
+    std::atomic_store(&pool(), std::make_shared<Pool>(n));
+  } catch (const std::system_error& error) {
+    throw std::runtime_error("the system does not start " + std::to_string(n) + " threads (" + error.code().message() +
+                             "): there are still " + std::to_string(threads()));
+  }
 }
 
 void parallel(int64_t n, int64_t grain, int64_t cost, const std::function<void(int64_t, int64_t)>& work) {

@@ -9,7 +9,7 @@ namespace rewirl {
 
 struct Scratch {
   std::vector<Batch> buffers;
-  const void* owner = nullptr;  // the network whose gradients are in the buffers
+  uint64_t owner = 0;  // the backward whose gradients are in the buffers; no two have the same number
 
   // The first `features` rows of a buffer; what was in it is lost.
   Batch at(size_t slot, int64_t features, int64_t size) {

@@ -55,7 +55,9 @@ Batch Target::forward(const Batch& x) {
     throw std::invalid_argument("the network takes " + std::to_string(layers[0].shape.n_in) + " features, the batch has " +
                                 std::to_string(x.features()));
   if (out_.size() != x.size()) out_ = Batch(layers.back().shape.n_out, x.size());
-  scratch().owner = nullptr;
+  if (x.memory() == out_.memory())
+    throw std::invalid_argument("the batch is the target's own output, which forward overwrites: give it a copy");
+  scratch().owner = 0;
   Batch in = x;
   for (size_t l = 0; l < layers.size(); ++l) {
     const Layer& layer = layers[l];
@@ -188,34 +190,44 @@ std::vector<Target::Loose> Target::loosen(int64_t index, const InPlaceOrder& bef
   return out;
 }
 
-void Target::rewired(int64_t index, const InPlaceOrder& after, const std::vector<uint32_t>& come,
-                     const std::vector<Loose>& loose) {
-  const Layer& layer = online_->layers()[index];
-  TargetLayer& mine = layers_[index];
-  const int b = layer.shape.block;
+Target::Moved Target::moved(int64_t index, const InPlaceOrder& before, const InPlaceOrder& after, const Passage& passage,
+                            const GroupedLinks& outputs) const {
+  const Shape& shape = online_->layers()[index].shape;
+  const int b = shape.block;
+  const std::vector<Loose> loose = loosen(index, before, passage.gone);
+  Moved out;
   std::vector<Place> places;
   std::vector<float> values;
   places.reserve(loose.size());
   values.reserve(loose.size() * b);
-  auto now = come.begin();  // only where a link is new can the layer have one now that it did not have before
+  auto now = passage.come.begin();  // only where a link is new can the layer have one now that it did not have before
   for (const Loose& one : loose) {
-    while (now != come.end() && after.places[*now] < one.place) ++now;
-    if (now != come.end() && after.places[*now] == one.place) {
-      for (int i = 0; i < b; ++i) mine.weights.get()[after.position[size_t(*now) * b + i]] = one.values[i];
+    while (now != passage.come.end() && after.places[*now] < one.place) ++now;
+    if (now != passage.come.end() && after.places[*now] == one.place) {
+      for (int i = 0; i < b; ++i) out.back.emplace_back(after.position[size_t(*now) * b + i], one.values[i]);
     } else {
       places.push_back(one.place);
       for (int i = 0; i < b; ++i) values.push_back(one.values[i]);
     }
   }
-  put_extra(mine, layer, std::move(places), values.data());
+  put_extra(out, shape, outputs, std::move(places), values.data());
+  return out;
 }
 
-void Target::put_extra(TargetLayer& mine, const Layer& layer, std::vector<Place> places, const float* values) {
+void Target::rewired(int64_t index, const Passage& passage, Moved moved) noexcept {
+  TargetLayer& mine = layers_[index];
+  carry(passage, 0, mine.weights.get());
+  for (const auto& [position, value] : moved.back) mine.weights.get()[position] = value;
+  mine.extra = std::move(moved.extra);
+  mine.extra_weights = std::move(moved.extra_weights);
+}
+
+void Target::put_extra(Moved& to, const Shape& shape, const GroupedLinks& outputs, std::vector<Place> places,
+                       const float* values) {
   InPlaceOrder order{std::move(places), {}};
-  GroupedLinks links = order.places.empty() ? GroupedLinks() : beside(layer.outputs, layer.shape, order);
-  mine.extra_weights = aligned_floats(int64_t(order.position.size()));
-  for (size_t k = 0; k < order.position.size(); ++k) mine.extra_weights.get()[order.position[k]] = values[k];
-  mine.extra = std::move(links);
+  if (!order.places.empty()) to.extra = beside(outputs, shape, order);
+  to.extra_weights = aligned_floats(int64_t(order.position.size()));
+  for (size_t k = 0; k < order.position.size(); ++k) to.extra_weights.get()[order.position[k]] = values[k];
 }
 
 std::pair<std::vector<Place>, std::vector<float>> Target::extra(int64_t index) const {
@@ -242,7 +254,10 @@ void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const fl
   for (int64_t k = 0; k < n; ++k)
     if (std::binary_search(taken.begin(), taken.end(), checked[k]))
       throw std::invalid_argument("extra link " + std::to_string(k) + " of a target is also a link of its network");
-  put_extra(layers_[index], online, std::move(checked), values);
+  Moved made;
+  put_extra(made, online.shape, online.outputs, std::move(checked), values);
+  layers_[index].extra = std::move(made.extra);
+  layers_[index].extra_weights = std::move(made.extra_weights);
 }
 
 std::pair<int64_t, int64_t> Target::alive(int64_t index) const {

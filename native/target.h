@@ -29,13 +29,15 @@ class Target {
   Batch forward(const Batch& x);
   void update(float tau);
   // While the online network, whose lock is held, rewires a layer: what the target has where the layer had a link that it
-  // drops, or had none; then, when the weights are in the new order, these go to links that there are now, or beside them.
-  struct Loose {
-    Place place;
-    float values[4];  // as many as a block has
+  // drops, or had none, goes to links that there are now, or beside them. First all that needs memory, then what changes.
+  struct Moved {
+    std::vector<std::pair<uint32_t, float>> back;  // positions that get their weights back
+    GroupedLinks extra;
+    std::shared_ptr<float> extra_weights;
   };
-  std::vector<Loose> loosen(int64_t layer, const InPlaceOrder& before, const std::vector<uint32_t>& gone) const;
-  void rewired(int64_t layer, const InPlaceOrder& after, const std::vector<uint32_t>& come, const std::vector<Loose>& loose);
+  Moved moved(int64_t layer, const InPlaceOrder& before, const InPlaceOrder& after, const Passage& passage,
+              const GroupedLinks& outputs) const;
+  void rewired(int64_t layer, const Passage& passage, Moved moved) noexcept;
 
   const std::shared_ptr<Network>& online() const { return online_; }
   const TargetLayer& layer(int64_t index) const;
@@ -50,7 +52,14 @@ class Target {
   void prune(TargetLayer& mine, const Layer& layer);
   uint64_t nth_smallest(int64_t n, int64_t nth, float limit);
   std::pair<std::vector<Place>, std::vector<float>> unlocked_extra(int64_t layer) const;
-  static void put_extra(TargetLayer& mine, const Layer& layer, std::vector<Place> places, const float* values);
+  struct Loose {
+    Place place;
+    float values[4];  // as many as a block has
+  };
+  std::vector<Loose> loosen(int64_t layer, const InPlaceOrder& before, const std::vector<uint32_t>& gone) const;
+  // Links beside those of the network's layer.
+  static void put_extra(Moved& to, const Shape& shape, const GroupedLinks& outputs, std::vector<Place> places,
+                        const float* values);
 
   std::shared_ptr<Network> online_;
   std::vector<TargetLayer> layers_;

@@ -240,6 +240,7 @@ void replace(const InPlaceOrder& before, Passage& passage, InPlaceOrder& after) 
 void follow(int block, const InPlaceOrder& before, const InPlaceOrder& after, Passage& passage) {
   const size_t b = size_t(block), n = after.position.size();
   passage.from.resize(n);
+  workspace().was.resize(n + 1);
   uint32_t* from = passage.from.data();
   for (size_t k = 0; k < after.places.size(); ++k)
     for (size_t i = 0; i < b; ++i) from[after.position[k * b + i]] = before.position[passage.old[k] * b + i];
@@ -247,10 +248,9 @@ void follow(int block, const InPlaceOrder& before, const InPlaceOrder& after, Pa
     for (size_t i = 0; i < b; ++i) from[after.position[k * b + i]] = uint32_t(n);
 }
 
-void carry(const Passage& passage, float fresh, float* values) {
+void carry(const Passage& passage, float fresh, float* values) noexcept {
   auto& was = workspace().was;
   const size_t n = passage.from.size();
-  was.resize(n + 1);
   std::copy_n(values, n, was.data());
   was[n] = fresh;
   for (size_t k = 0; k < n; ++k) values[k] = was[passage.from[k]];

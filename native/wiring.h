@@ -64,9 +64,9 @@ struct Passage {
 };
 // The new places, in order; throws std::invalid_argument for lists that are not as they must be.
 void replace(const InPlaceOrder& before, Passage& passage, InPlaceOrder& after);
-// Where everything moves, once the new places have positions.
+// Where everything moves, once the new places have positions. Makes the room that carry needs.
 void follow(int block, const InPlaceOrder& before, const InPlaceOrder& after, Passage& passage);
 // The values of links that stay move from their old to their new positions; those of new links are `fresh`.
-void carry(const Passage& passage, float fresh, float* values);
+void carry(const Passage& passage, float fresh, float* values) noexcept;
 
 }  // namespace rewirl

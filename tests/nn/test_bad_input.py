@@ -7,7 +7,7 @@ import pytest
 
 from rewirl import _core
 from rewirl.nn import Adam, Batch, Network, Target, batch_of
-from rewirl.topology import Links
+from rewirl.topology import SET, Links
 
 from .oracle import check_pass, normal, some_links
 
@@ -258,9 +258,9 @@ def test_tau_that_cannot_be(net, tau):
         ("extra_places.0", np.array([1.5]), "extra_places.0 must be one-dimensional int64"),
         ("extra_places.0", np.zeros((1, 1), INTS), "extra_places.0 must be one-dimensional int64"),
         ("extra_weights.0", np.zeros(1, FLOATS), "extra_weights.0 must be float32 of shape (2,)"),
-        ("extra_places.0", np.array([24]), "link 0 is at place 24, outside 0 to 23"),
-        ("extra_places.0", np.array([-1]), "link 0 is at place -1, outside 0 to 23"),
-        ("extra_places.0", "taken", "extra link 0 of a target is also a link of its network"),
+        ("extra_places.0", np.array([24]), "place 24 does not exist: this layer has the places 0 to 23"),
+        ("extra_places.0", np.array([-1]), "place -1 does not exist: this layer has the places 0 to 23"),
+        ("extra_places.0", "taken", "which is also a link of the network"),
         ("extra_places.0", None, "the state has no 'extra_places.0'"),
     ],
 )
@@ -336,3 +336,61 @@ def test_a_network_works_on_after_refusals(net):
         with pytest.raises(ValueError, match=r"."):
             call()
     check_pass(net, normal(rng, 6, 7), normal(rng, 3, 7))
+
+
+def test_a_batch_that_no_memory_has_leaves_the_network_as_it_was():
+    net = _core.Network([(1, 1, 1, np.arange(1)), (1, 65535, 1, np.arange(65535))])
+    net.forward(Batch(1, 4))
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            net.forward(Batch(1, 2**22))  # a terabyte of outputs
+    net.backward(Batch(65535, 4), True, 0, 0)
+
+
+def test_the_core_takes_no_extra_link_where_there_is_one(net):
+    refused, taken = "extra link 0 of a target is also a link of its network", net.links(0).places[:1]
+    refuses(ValueError, refused, Target(net)._core.set_extra, 0, taken, np.ones(2, FLOATS))
+
+
+def test_own_outputs_are_no_inputs():
+    rng = np.random.default_rng(0)
+    net = Network([links(8, 8)], rng)
+    target, x = Target(net), Batch(8, 5)
+    for goes in (net, target):
+        refuses(ValueError, "own output, which forward overwrites", goes.forward, goes.forward(x))
+    net.forward(x)
+    dx = net.backward(Batch(8, 5), inputs=(0, 8))
+    net.forward(x)
+    refuses(ValueError, "which backward overwrites: give it a copy", net.backward, dx, inputs=(0, 8))
+    deep = Network([links(8, 8), links(8, 8)], rng)
+    refuses(ValueError, "own output, which forward overwrites", deep.forward, deep.forward(x))
+
+
+def test_what_a_forward_with_nan_left_behind_the_rows_is_not_seen():
+    net = Network([links(4, 4)], np.random.default_rng(0))
+    other = Network([links(4, 4)], np.random.default_rng(0))
+    other.set_parameters(np.full(len(other.parameters), np.nan, FLOATS))
+    x = other.forward(Batch(4, 5))
+    x.array[...] = 1
+    dy = Batch(4, 5)
+    dy.array[...] = 1
+    net.forward(x)
+    net.backward(dy)
+    np.testing.assert_array_equal(net.gradients, 5)
+
+
+def test_an_adaptation_or_a_state_that_is_refused_changes_no_layer():
+    rng = np.random.default_rng(0)
+    net = Network([links(6, 8, 2, 10), links(8, 3, 1, 12)], rng)
+    target = Target(net)
+    values = net.parameters.copy()
+    values[net.positions(1)[0]] = np.nan
+    net.set_parameters(values)
+    before, known = net.state(), target.state()
+    refuses(ValueError, "is NaN", net.adapt, SET(eta=0.3), rng)
+    taken = net.links(1).places[:1]
+    wrong = {"extra_places.1": taken, "extra_weights.1": np.ones(1, FLOATS), "bias.0": known["bias.0"] + 1}
+    refuses(ValueError, f"extra_places.1 has {taken[0]}, which is also a link", target.load_state, {**known, **wrong})
+    for was, now in ((before, net.state()), (known, target.state())):
+        for name, value in was.items():
+            np.testing.assert_array_equal(value, now[name])

@@ -1,6 +1,8 @@
 """Threads: the same bits for any number of them, after a fork, and under Python threads of one's own."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -262,3 +264,33 @@ print("done")
 def test_forked_children_work():
     result = run_python(FORK)
     assert (result.returncode, result.stdout.strip()) == (0, "done"), result.stderr
+
+
+def test_gradients_of_an_earlier_forward_are_not_given_for_a_later_one():
+    rng = np.random.default_rng(0)
+    net = Network(wire((8, 8, 8), rng, rule=Dense()), rng)
+    net.forward(batch_of(normal(rng, 8, 5)))
+    net.backward(batch_of(normal(rng, 8, 5)))
+    assert net.dense_gradient(0).any()
+    other = threading.Thread(target=lambda: net.forward(batch_of(normal(rng, 8, 7))))
+    other.start()
+    other.join()
+    with pytest.raises(ValueError, match="the gradients at hidden outputs are gone"):
+        net.dense_gradient(0)
+
+
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer needs more than the limit")
+def test_threads_that_the_system_refuses():
+    program = """
+import resource
+from rewirl import _core
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**27, resource.RLIM_INFINITY))
+try:
+    _core.set_threads(256)
+except RuntimeError as error:
+    print(error, _core.threads())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert "the system does not start 256 threads" in done.stdout, done.stderr
+    assert done.stdout.endswith("there are still 1 1\n")

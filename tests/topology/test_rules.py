@@ -366,15 +366,34 @@ def test_a_new_rule_is_one_override_and_cannot_change_the_number_of_links():
         Twice(eta=0.5).rewire(links, weights, NO_LUCK)
 
     class WhereOneIs(OldestGo):
-        def choose_growth(self, links, count, rng, gradients):
-            return links.places[-count:]
+        where = slice(None, None)
 
-    with pytest.raises(ValueError, match="place 7 is listed twice"):
-        _ = WhereOneIs(eta=0.5).rewire(links, weights, NO_LUCK).links
+        def choose_growth(self, links, count, rng, gradients):
+            return links.places[self.where]
+
     net = Network([links], np.random.default_rng(0))
-    with pytest.raises(ValueError, match="place 7 cannot grow a link: it has one"):
-        net.adapt(WhereOneIs(eta=0.5), NO_LUCK)
+    for rule, place in ((WhereOneIs(eta=0.5), 7), (WhereOneIs(eta=0.5), 2)):
+        object.__setattr__(rule, "where", slice(2, 4) if place == 7 else slice(0, 2))  # kept, or just dropped
+        with pytest.raises(ValueError, match=f"place {place} cannot grow a link: it has one"):
+            _ = rule.rewire(links, weights, NO_LUCK).links
+        with pytest.raises(ValueError, match=f"place {place} cannot grow a link: it has one"):
+            net.adapt(rule, NO_LUCK)
     assert net.links(0) == links
+
+    class FromTheEnd(OldestGo):
+        chosen = (-1, 0)
+
+        def choose_drops(self, links, weights, count):
+            return np.array(self.chosen)
+
+        def choose_growth(self, links, count, rng, gradients):
+            return np.array([0, 1], dtype=np.int32)
+
+    assert FromTheEnd(eta=0.5).rewire(links, weights, NO_LUCK).dropped.tolist() == [2, 8]
+    assert net.adapt(FromTheEnd(eta=0.5), NO_LUCK) == 2
+    FromTheEnd.chosen = (-1, 3)
+    with pytest.raises(ValueError, match="rule 'oldest' dropped 1 and grew 2: both must be 2"):
+        FromTheEnd(eta=0.5).rewire(links, weights, NO_LUCK)
 
 
 def test_the_examples_in_the_docstrings_run():

@@ -186,7 +186,7 @@ class Network:
         With `mean_moments` Adam's second moment of a new link starts at the mean of those that its layer had, not at 0:
         its first steps are as long as its neighbours', not as long as Adam's first ones.
         """
-        replaced = 0
+        changes = {}
         for layer in range(self.layers):
             if self._counts[layer] == self.sizes[layer] * self.sizes[layer + 1]:
                 continue
@@ -194,11 +194,13 @@ class Network:
             gradients = self.dense_gradient(layer) if rule.wants_gradients else None
             change = rule.rewire(links, weights, rng, gradients)
             if len(change.grown):
-                start, end = self._core.ranges(layer)
-                fresh = float(self.second_moments[start:end].mean()) if mean_moments else 0.0
-                self._core.rewire(layer, change.dropped, change.grown, fresh)
-                replaced += len(change.grown) * links.block
-        return replaced
+                changes[layer] = change
+        # All of them are known now, and none was refused.
+        for layer, change in changes.items():
+            start, end = self._core.ranges(layer)
+            fresh = float(self.second_moments[start:end].mean()) if mean_moments else 0.0
+            self._core.rewire(layer, change.dropped, change.grown, fresh)
+        return sum(len(change.grown) * change.before.block for change in changes.values())
 
     def dense_gradient(self, layer: int) -> Floats:
         """The loss's gradient at every place of a layer, from the last backward: for rules that grow by it."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rewirl import _core
 from rewirl._core import Batch
 from rewirl.nn.network import Network, _batch, _entry, _same_kind
+from rewirl.topology import Links
 
 
 class Target:
@@ -87,9 +88,12 @@ class Target:
             places = _entry(f"extra_places.{layer}", state)
             if places.dtype != np.int64 or places.ndim != 1:
                 raise ValueError(f"extra_places.{layer} must be one-dimensional int64, and is {places.dtype}")
-            block = self.online.links(layer).block
-            like = np.empty(len(places) * block, dtype=np.float32)
-            extras.append((np.ascontiguousarray(places), _same_kind(f"extra_weights.{layer}", state, like)))
+            links = self.online.links(layer)
+            extra = Links(links.n_in, links.n_out, links.block, places).places  # type: ignore[arg-type]
+            if (also := np.isin(extra, links.places, assume_unique=True)).any():
+                raise ValueError(f"extra_places.{layer} has {extra[also][0]}, which is also a link of the network")
+            like = np.empty(len(extra) * links.block, dtype=np.float32)
+            extras.append((extra, _same_kind(f"extra_weights.{layer}", state, like)))
         for layer in layers:
             self._core.set_extra(layer, *extras[layer])
             self._core.weights(layer)[self._order(layer)] = weights[layer]

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.topology._checks import Floats, finite_number, float_array, whole_number
+from rewirl.topology._checks import Floats, finite_number, float_array, integer_array, whole_number
 from rewirl.topology.links import Links, _owned
 
 Indices: TypeAlias = NDArray[np.int64]
@@ -30,6 +30,8 @@ class Change:
     def links(self) -> Links:
         """The new wiring, with as many links as the old one."""
         old = self.before
+        if (taken := np.isin(self.grown, old.places, assume_unique=True)).any():
+            raise ValueError(f"place {self.grown[taken][0]} cannot grow a link: it has one")
         kept = np.delete(old.places, np.searchsorted(old.places, self.dropped))
         # the stable sort merges two sorted runs in one pass
         places = np.sort(np.concatenate([kept, self.grown]), kind="stable")
@@ -117,12 +119,12 @@ class DropAndGrow(Rule):
         if c == 0:
             return _unchanged(links)
         # Growth sees the wiring before the drop (L7 tests X == 0, L8 masks): no link comes straight back.
-        grown = np.sort(self.choose_growth(links, c, rng, gradients))
-        drops = np.sort(self.choose_drops(links, weights, c))
-        gone, come = (len(chosen) - np.count_nonzero(chosen[1:] == chosen[:-1]) for chosen in (drops, grown))
+        grown = np.sort(integer_array("grown", self.choose_growth(links, c, rng, gradients)).astype(np.int64))
+        dropped = np.sort(links.places[self.choose_drops(links, weights, c)])
+        gone, come = (len(places) - np.count_nonzero(places[1:] == places[:-1]) for places in (dropped, grown))
         if not gone == come == c:
             raise ValueError(f"rule {self.name!r} dropped {gone} and grew {come}: both must be {c}")
-        return Change(links, links.places[drops], grown)
+        return Change(links, dropped, grown)
 
     def choose_drops(self, links: Links, weights: Floats, count: int) -> Indices:
         """Which `count` of `links.places` go, as indices into them; `weights` is (blocks, block)."""
