@@ -211,3 +211,27 @@ def test_the_package_offers_its_names():
     assert all(getattr(rewirl, name) is not None for name in rewirl.__all__)
     with pytest.raises(AttributeError, match="no attribute 'PPO'"):
         _ = rewirl.PPO
+
+
+def test_so_many_steps(tmp_path):
+    with TD3("Pendulum-v1", seed=1, run_dir=tmp_path / "run", **TINY) as agent:
+        assert agent.learn(1e2).learn(np.int64(100)).step == 200
+    assert inspect_run(tmp_path / "run").config.steps == 200
+    for wrong, says in ((0, "at least 1, not 0"), (1.5, "a whole number, not 1.5"), ("9", "a whole number, not '9'")):
+        with pytest.raises(Refused, match=f"steps must be {says}"):
+            TD3("Pendulum-v1", **TINY).learn(wrong)
+
+
+def test_learning_after_the_end(tmp_path):
+    with TD3("Pendulum-v1", seed=1, run_dir=tmp_path / "run", **{**TINY, "eval_every": 100}) as agent:
+        agent.learn(100)
+    agent.learn(100)  # its folder is opened again
+    agent.close()
+    assert verify(tmp_path / "run") == []
+    assert [row.step for row in agent.evaluations] == [0, 100, 200]
+    assert len((tmp_path / "run" / "evaluations.csv").read_text().splitlines()) == 4
+    with TD3("Pendulum-v1", **TINY) as agent:
+        agent.learn(60)
+    agent.predict(OBS)
+    with pytest.raises(Refused, match="this agent was closed"):
+        agent.learn(60)

@@ -18,6 +18,7 @@ from rewirl.agents.options import WiringOptions
 from rewirl.deploy.policy import Policy
 from rewirl.errors import Refused
 from rewirl.topology import Dense, DropAndGrow, Rule
+from rewirl.topology._checks import whole_number
 from rewirl.training import (
     EnvLike,
     Episode,
@@ -107,8 +108,11 @@ class Learner:
 
         `callback(agent, step)` is called after every episode, and ends the learning there by returning False.
         """
-        if steps < 1:
-            raise Refused(f"steps must be at least 1, not {steps}")
+        steps = _whole(steps)
+        if self._run is not None and self._run.closed:
+            if self._folder is None:
+                raise Refused("this agent was closed, and has no run_dir to go on in: learn before close()")
+            self._run = None  # its folder is opened again
         run = self._started()
         until = run.step + steps
         if self._folder is not None and (self._open_end or until > run.config.steps):
@@ -280,3 +284,14 @@ def _task_of(env: EnvLike) -> str:
     if made is not env:
         made.close()
     return name
+
+
+def _whole(steps: object) -> int:
+    """How many steps; 1e5 is welcome."""
+    try:
+        number = whole_number("steps", int(steps) if isinstance(steps, float) and steps.is_integer() else steps)
+    except TypeError as error:
+        raise Refused(str(error)) from None
+    if number < 1:
+        raise Refused(f"steps must be at least 1, not {number}")
+    return number

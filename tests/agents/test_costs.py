@@ -92,7 +92,8 @@ def test_options_are_those_of_the_papers_appendix() -> None:
     [
         ({"gamma": 1.5}, "gamma must be from 0 to 1"),
         ({"lr": float("nan")}, "lr must be a finite number"),
-        ({"batch": 0}, "batch must be at least 1"),
+        ({"batch": 0}, "batch must be from 1 to 1073741824, not 0"),
+        ({"batch": 2_000_000_000}, "batch must be from 1 to 1073741824, not 2000000000"),
         ({"hidden": ()}, "hidden must have at least one width"),
         ({"hidden": (0,)}, "hidden must be whole numbers"),
         ({"beta1": 1.0}, "below 1"),

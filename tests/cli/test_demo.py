@@ -27,6 +27,14 @@ def test_help_has_the_demos_own_defaults(capsys: pytest.CaptureFixture[str]) -> 
     assert "(default: runs/demo/seed3," in out
 
 
+def test_a_file_wins_over_the_demo_and_flags_over_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.toml").write_text('method = "td3"\nseed = 7\nsteps = 1234\n')
+    assert main(["demo", "--config", "mine.toml", "--seed", "8", "--dry-run"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for line in ('method = "td3"', "seed = 8", "steps = 1234", "random_steps = 5000"):
+        assert line in out
+
+
 @pytest.mark.parametrize(
     ("given", "name"),
     [

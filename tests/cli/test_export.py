@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,3 +94,27 @@ def test_refusals(capsys, words, says):
     assert says in err
     assert err.count("\n") == 1
     assert sorted(os.listdir()) == before
+
+
+def test_what_was_around_the_task_is_said(capsys, policy):
+    given = {"layers": policy.layers, "low": policy.low, "high": policy.high, "algorithm": "sac"}
+    around = {"wrappers": "NormalizeObservation"}
+    Policy(**given, task="Pendulum-v1", metadata=around).save("policy.safetensors")
+    text = " ".join(exported(capsys, "--to", "c", "--out", "device", "--dtype", "int8").split())
+    assert "the task with NormalizeObservation around it" in text
+    assert "measured on random observations, because no episode could be played: only Python knows" in text
+    assert "Pendulum-v1 with NormalizeObservation around it" in Path("device/policy.h").read_text()
+    Policy(**given).save("policy.safetensors")
+    text = " ".join(exported(capsys, "--to", "c", "--out", "device", "--dtype", "int8").split())
+    assert "the policy file does not say for which task it is" in text
+
+
+def test_a_folder_where_a_file_should_be(capsys, policy):
+    os.makedirs("part/policy.c")
+    assert main(["export", "policy.safetensors", "--to", "c", "--out", "part"]) == 2
+    assert "policy.c is a folder" in capsys.readouterr().err
+    assert os.listdir("part") == ["policy.c"]
+    os.makedirs("folder.onnx")
+    exported(capsys, "--to", "onnx", "--out", "folder.onnx")
+    assert os.listdir("folder.onnx") == ["policy.onnx"]
+    assert main(["export", "policy.safetensors", "--to", "onnx", "--out", "d", "--name", ""]) == 2

@@ -187,3 +187,21 @@ def test_targets_that_follow_now_and_then_are_refused() -> None:
     model = SAC("MlpPolicy", Toy(), target_update_interval=2, **OPTIONS)
     with pytest.raises(ValueError, match="target_update_interval must be 1, not 2"):
         agent_from_sb3(model, Dense(), np.random.default_rng(0))
+
+
+def test_an_agent_that_learned_without_the_callback_since_is_refused() -> None:
+    model = trained(TD3, sparse=True)
+    model.learn(60)
+    for convert in (from_sb3, lambda model: agent_from_sb3(model, SET(), np.random.default_rng(0))):
+        with pytest.raises(ValueError, match="this agent has learned without SparseTraining since"):
+            convert(model)
+
+
+def test_a_box_of_doubles_is_the_same_box() -> None:
+    class Doubles(Toy):
+        action_space = spaces.Box(-0.1, 0.1, (2,), np.float64)
+
+    env = Doubles()
+    box = ActionBox(env.action_space.low, env.action_space.high)
+    agent = TD3Agent(5, box, TD3Options(hidden=(8, 8)), WiringOptions(), np.random.default_rng(0))
+    assert to_sb3(agent, env).n_envs == 1

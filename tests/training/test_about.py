@@ -43,5 +43,5 @@ def test_a_damaged_file_says_nothing_and_is_replaced(content: bytes, tmp_path: P
     file = tmp_path / "about.json"
     file.write_bytes(content)
     assert about.read(file) == []
-    about.write(file, 5)
+    about.write(file, 5, "")
     assert json.loads(file.read_bytes())[0]["step"] == 5

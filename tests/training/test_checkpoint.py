@@ -30,6 +30,21 @@ def test_writes_reads_and_keeps_two(tmp_path: Path) -> None:
     assert checkpoint.read(checkpoint.found(tmp_path)[1]) == {"run.json": b"20"}
 
 
+def test_one_of_the_same_step_is_replaced_if_it_says_something_else(tmp_path: Path) -> None:
+    path = checkpoint.write(tmp_path, 1, OLD)
+    inode = path.stat().st_ino
+    assert checkpoint.write(tmp_path, 1, OLD).stat().st_ino == inode
+    assert checkpoint.read(checkpoint.write(tmp_path, 1, NEW)) == NEW
+    assert os.listdir(tmp_path) == [path.name]
+    for aside, left in ((True, NEW), (False, OLD)):  # killed between two names, and after them
+        os.rename(path, tmp_path / f".replaced-{path.name}")
+        if not aside:
+            checkpoint.write(tmp_path, 1, OLD)
+        checkpoint.recover(tmp_path)
+        assert os.listdir(tmp_path) == [path.name]
+        assert checkpoint.read(path) == left
+
+
 def test_sha256sum_reads_the_manifest(tmp_path: Path) -> None:
     path = checkpoint.write(tmp_path, 1, NEW)
     assert os.system(f"cd {path} && sha256sum --quiet --strict -c MANIFEST") == 0

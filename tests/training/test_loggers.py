@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
 from rewirl.cli.session import LogTo
-from rewirl.errors import Refused
+from rewirl.errors import Failed, Refused
 from rewirl.training import RunConfig, resume, start
 from rewirl.training.loggers import LOGGERS, check_logger
 
@@ -67,3 +68,39 @@ def test_a_missing_library_is_named(monkeypatch, name):
     monkeypatch.setitem(sys.modules, LOGGERS[name].needs, None)
     with pytest.raises(Refused, match=rf"--log {name} needs .* pip install 'rewirl\[{name}\]'"):
         check_logger(name)
+
+
+class Broken:
+    """Begins, and fails at its second row."""
+
+    rows = 0
+
+    def __init__(self, folder, config, first_step):
+        if config.seed == 13:
+            raise RuntimeError("no API key configured.\nSee the docs.")
+
+    def log(self, step, row):
+        self.rows += 1
+        if self.rows == 2:
+            raise OSError(27, "File too large")
+
+    def close(self):
+        raise OSError(27, "File too large")
+
+
+def test_a_logger_that_fails_does_not_end_the_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(LOGGERS, "tensorboard", Broken)
+    with start(CONFIG, tmp_path / "run", observers=[LogTo(["tensorboard"])]) as run:
+        run.train()
+        assert run.done
+    assert run.notices == ["--log tensorboard failed ([Errno 27] File too large): the run goes on without it"]
+
+
+def test_a_logger_that_cannot_begin_is_said_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setitem(LOGGERS, "tensorboard", Broken)
+    config = replace(CONFIG, seed=13)
+    with (
+        start(config, tmp_path / "run", observers=[LogTo(["tensorboard"])]) as run,
+        pytest.raises(Failed, match="^--log tensorboard cannot be used: no API key configured$"),
+    ):
+        run.train()

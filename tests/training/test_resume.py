@@ -120,6 +120,24 @@ def test_an_evaluation_under_way_is_in_the_checkpoint(tmp_path: Path, monkeypatc
     assert tiny.content(tmp_path / "parts") == tiny.content(tmp_path / "whole")
 
 
+def test_rows_that_came_after_the_last_checkpoint_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tiny.train(tmp_path / "whole")
+    with start(tiny.config(), tmp_path / "run") as run:
+        monkeypatch.setattr(run, "_collect", lambda wait: None)
+        run.train()
+        assert [pending.snapshot.step for pending in run.record.pending] == [0, 150, 300, 450, 600]
+    with resume(tmp_path / "run") as run:
+        assert not run.done
+        run.train()
+        assert run.done
+    for _ in range(2):
+        with resume(tmp_path / "run") as run:
+            assert run.done
+            assert len(run.evaluations) == len(whole.evaluations)
+    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+    assert verify(tmp_path / "run") == []
+
+
 class _StopAt(Observer):
     def __init__(self, step: int) -> None:
         self.step = step
@@ -195,6 +213,52 @@ def test_killed_before_the_first_checkpoint(tmp_path: Path) -> None:
         assert run.step == 0
         run.train()
     assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
+def test_killed_before_the_first_checkpoint_and_gone_on_with_more_of_them(tmp_path: Path) -> None:
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(50)
+    shutil.rmtree(tmp_path / "run" / "checkpoint")
+    with resume(tmp_path / "run", config=tiny.config(checkpoint_every=10)) as run:
+        assert run.step == 0
+
+
+def test_a_config_that_is_gone_is_no_reason_to_begin_anew(tmp_path: Path) -> None:
+    tiny.train(tmp_path / "run", keep_replay=True)
+    before = (tmp_path / "run" / "replay.bin").read_bytes()
+    (tmp_path / "run" / "config.toml").unlink()
+    with pytest.raises(Refused, match=r"checkpoints of a run in .* its config.toml is gone: put back the one"):
+        start(tiny.config(seed=8), tmp_path / "run")
+    assert (tmp_path / "run" / "replay.bin").read_bytes() == before
+
+
+def test_files_that_are_taken_away_do_not_end_a_run(tmp_path: Path) -> None:
+    tiny.train(tmp_path / "whole")
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(320)
+        for name in ("best_policy.safetensors", "evaluations.csv", "progress.csv"):
+            (tmp_path / "run" / name).unlink()
+        run.train(500)
+    with resume(tmp_path / "run") as run:
+        run.train()
+    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
+def test_a_closed_run_does_not_go_on(tmp_path: Path) -> None:
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(200)
+    with pytest.raises(Refused, match="the run was closed"):
+        run.train()
+
+
+def test_an_environment_that_cannot_be_made_again_leaves_no_folder(tmp_path: Path) -> None:
+    class Single(tiny.Walk):
+        def __deepcopy__(self, _: object) -> Single:
+            raise RuntimeError("there is but one")
+
+    with pytest.raises(Refused, match="cannot be made a second time for evaluation"):
+        start(tiny.config(), tmp_path / "run", env=Single())
+    assert not (tmp_path / "run").exists()
 
 
 def test_checkpoints_that_are_gone_are_no_reason_to_begin_anew(tmp_path: Path) -> None:

@@ -59,10 +59,16 @@ class ActorCritic(ABC):
     outputs_per_action: ClassVar[int]
     """1 for a deterministic actor, 2 for a Gaussian one (mean and log-std)."""
 
+    @property
+    def policy_kind(self) -> str:
+        """As whose its policy is saved and read: TD3's are deterministic, SAC's Gaussian."""
+        return "sac" if self.outputs_per_action == 2 else "td3"
+
     def __init__(
         self, n_obs: int, box: ActionBox, options: Options, wiring: WiringOptions, rng: np.random.Generator
     ) -> None:
         self.n_obs, self.n_act, self.box, self.wiring, self.rng = n_obs, box.size, box, wiring, rng
+        self.options = options
         actor_sizes = (n_obs, *options.hidden, self.outputs_per_action * self.n_act)
         critic_sizes = (n_obs + self.n_act, *options.hidden, 1)
         # Algorithm 1, L1-L4: sparse networks from the first step, targets as their copies.
@@ -150,7 +156,7 @@ class ActorCritic(ABC):
     def policy(self, task: str = "") -> Policy:
         """The actor as a file can hold it and a device can run it."""
         layers = [PolicyLayer.from_network(self.actor, layer) for layer in range(self.actor.layers)]
-        return Policy(layers=layers, low=self.box.low, high=self.box.high, algorithm=self.algorithm, task=task)
+        return Policy(layers=layers, low=self.box.low, high=self.box.high, algorithm=self.policy_kind, task=task)
 
     def state(self) -> State:
         """Everything but the generator that the next update depends on, as plain arrays."""

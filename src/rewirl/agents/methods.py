@@ -44,7 +44,7 @@ class Method:
 
     def lambdas(self, task: str) -> tuple[float, float] | None:
         """The paper's λ for a task, whatever its version; None where it has none."""
-        return _LAMBDAS[self.algorithm].get(re.sub(r"-v\d+$", "", task))
+        return _LAMBDAS.get(self.algorithm, {}).get(re.sub(r"-v\d+$", "", task))
 
 
 def _all_methods() -> Iterable[Method]:
@@ -55,6 +55,8 @@ def _all_methods() -> Iterable[Method]:
 
 METHODS: dict[str, Method] = {method.name: method for method in _all_methods()}
 """All methods by the name that users type."""
+KINDS: tuple[type[Options], ...] = tuple(dict.fromkeys(method.options for method in METHODS.values()))
+"""What has the numbers of each algorithm."""
 
 # (λ¹, λ²) of the paper's appendices, chosen there for the -v3 tasks.
 _LAMBDAS: dict[str, dict[str, tuple[float, float]]] = {

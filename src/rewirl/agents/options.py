@@ -11,6 +11,9 @@ from typing import Any, Literal
 from rewirl.nn import Adam
 from rewirl.topology import Dense, Rule, link_counts
 
+MAX_BATCH = 2**30
+"""What the core can count."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class WiringOptions:
@@ -67,8 +70,8 @@ class Options:
                 raise ValueError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
         if self.beta1 == 1 or self.beta2 == 1:
             raise ValueError("beta1 and beta2 must be below 1: at 1 Adam never learns")
-        if self.batch < 1:
-            raise ValueError(f"batch must be at least 1, not {self.batch}")
+        if not 1 <= self.batch <= MAX_BATCH:
+            raise ValueError(f"batch must be from 1 to {MAX_BATCH}, not {self.batch}")
 
     @property
     def adam(self) -> Adam:

@@ -29,12 +29,12 @@ class SACAgent(ActorCritic):
 
     algorithm: ClassVar[str] = "sac"
     outputs_per_action: ClassVar[int] = 2
+    options: SACOptions
 
     def __init__(
         self, n_obs: int, box: ActionBox, options: SACOptions, wiring: WiringOptions, rng: np.random.Generator
     ) -> None:
         super().__init__(n_obs, box, options, wiring, rng)
-        self.options = options
         self.learns_alpha = options.alpha == "auto"
         self.target_entropy = -float(self.n_act) if options.target_entropy is None else options.target_entropy
         # log α, its Adam moments and steps

@@ -25,12 +25,12 @@ class TD3Agent(ActorCritic):
 
     algorithm: ClassVar[str] = "td3"
     outputs_per_action: ClassVar[int] = 1
+    options: TD3Options
 
     def __init__(
         self, n_obs: int, box: ActionBox, options: TD3Options, wiring: WiringOptions, rng: np.random.Generator
     ) -> None:
         super().__init__(n_obs, box, options, wiring, rng)
-        self.options = options
         self.actor_target = Target(self.actor)
         self.targets["actor"] = self.actor_target
 

@@ -40,7 +40,6 @@ def arguments(parser: Parser) -> None:
     """Those of `rewirl train`, with the demo's defaults."""
     train.arguments(parser)
     parser.usage = f"{parser.prog} [METHOD TASK] [flags]"
-    parser.set_defaults(**PRESET)
     own = {**PRESET, "eval_process": "on", "run_dir": f"runs/demo/seed{PRESET['seed']}, with what differs in its name"}
     for action in parser._actions:
         if action.dest in own and action.help:
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
     """Trains, with a few words before it."""
     if args.resume is not None:
         raise Refused(f"the demo is a run like others: go on with it by  rewirl train --resume {args.resume}")
-    config = train.resolved(args, train.given(args))
+    config = train.resolved(args, train.given(args), PRESET)
     named = args.run_dir is not None or args.name is not None
     folder = train.folder_of(args, config) if named else Path("runs", "demo", name_of(config))
     train.carry_out(args, config, folder, welcome)

@@ -43,6 +43,8 @@ def run(args: argparse.Namespace) -> None:
     """Writes the files, and says what they need."""
     policy = policy_at(args.run, args.best)
     only_shown()
+    if around := policy.metadata.get("wrappers"):
+        show(f"note: it acts on, and in units of, the task with {around} around it: what runs it has to do the same")
     lossy = args.to == "c" and args.dtype != "f32"
     seen, told = _observations(policy) if lossy else (None, "")
     try:
@@ -57,6 +59,10 @@ def run(args: argparse.Namespace) -> None:
 def _observations(policy: Policy) -> tuple[Floats | None, str]:
     """To measure the loss of accuracy on: those of an episode, else random ones; and a word on which they are."""
     try:
+        if not policy.task:
+            raise Refused("the policy file does not say for which task it is")
+        if policy.metadata.get("wrappers"):
+            raise Refused("only Python knows what is around its task")
         seen, _ = watch(policy, policy.task, episodes=1, seed=0)
     except (Refused, Failed) as error:
         return None, f"\nmeasured on random observations, because no episode could be played: {error}"

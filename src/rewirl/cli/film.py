@@ -70,6 +70,12 @@ def check_place(path: Path, suffix: str, flag: str) -> None:
     prepare_folder(path.parent)
 
 
+def even(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Height and width that a video has: its colours have half the resolution."""
+    height, width = shape
+    return height // 2 * 2, width // 2 * 2
+
+
 class Video:
     """H.264 by ffmpeg, frame by frame: a long film needs no more memory than a short one."""
 
@@ -78,7 +84,7 @@ class Video:
         self._ffmpeg: subprocess.Popen[bytes] | None = None
 
     def add(self, frame: Frame) -> None:
-        height, width = (side // 2 * 2 for side in frame.shape[:2])  # its colours have half the resolution
+        height, width = even(frame.shape[:2])
         if self._ffmpeg is None:
             self._ffmpeg = self._begun(width, height)
         assert self._ffmpeg.stdin

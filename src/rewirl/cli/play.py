@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rewirl.cli.film import check_place, filmed
+from rewirl.cli.film import check_place, even, filmed
 from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser, number, whole
 from rewirl.cli.runs import policy_at, without_wrappers
@@ -131,7 +131,8 @@ def _film(args: argparse.Namespace, policy: Policy, task: str) -> None:
     finally:
         env.close()
     for path in paths:
-        about = f"{frames} frames, {frames / fps:.1f} s, {shape[1]} × {shape[0]}, {size(path.stat().st_size)}"
+        height, width = even(shape) if path == args.video else shape
+        about = f"{frames} frames, {frames / fps:.1f} s, {width} × {height}, {size(path.stat().st_size)}"
         say(console, f"{path}: {about}")
 
 

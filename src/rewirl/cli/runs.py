@@ -27,4 +27,4 @@ def without_wrappers(policy: Policy) -> str | None:
     wrappers = policy.metadata.get("wrappers")
     if not wrappers:
         return None
-    return f"note: it was trained with the wrappers {wrappers}, which only Python knows: here the task is without them"
+    return f"note: it was trained with {wrappers} around the task, which only Python knows: here the task is without"

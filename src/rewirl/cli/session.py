@@ -12,7 +12,7 @@ from rewirl.cli.display import display
 from rewirl.cli.loading import loading
 from rewirl.cli.plan import remarks, sizes
 from rewirl.cli.tables import duration, sparkline
-from rewirl.errors import Refused
+from rewirl.errors import Failed, Refused
 from rewirl.training import EvaluationRow, Observer, Run, inspect_run, resume, start
 from rewirl.training.config import RunConfig
 from rewirl.training.folder import RunFolder
@@ -28,23 +28,39 @@ class LogTo(Observer):
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
-        self._loggers: list[Logger] = []
+        self._loggers: dict[str, Logger] = {}
 
     def on_start(self, run: Run) -> None:
         if self._names and run.folder is not None:
             first = run.evaluations[-1].step + 1 if run.evaluations else 0
-            self._loggers = [LOGGERS[name](run.folder, run.config, first) for name in self._names]
+            for name in self._names:
+                try:
+                    self._loggers[name] = LOGGERS[name](run.folder, run.config, first)
+                except Exception as error:  # whatever a library that is not ours may raise
+                    raise Failed(f"--log {name} cannot be used: {_sentence(error)}") from error
 
     def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
         numbers = {
             name: value for name, value in vars(row).items() if isinstance(value, (int, float)) and name != "step"
         }
-        for logger in self._loggers:
-            logger.log(row.step, numbers)
+        for name, logger in list(self._loggers.items()):
+            try:
+                logger.log(row.step, numbers)
+            except Exception as error:  # the run's own files have all that counts
+                del self._loggers[name]
+                run.tell(f"--log {name} failed ({_sentence(error)}): the run goes on without it")
 
     def on_end(self, run: Run, error: BaseException | None) -> None:
         while self._loggers:
-            self._loggers.pop().close()
+            name, logger = self._loggers.popitem()
+            try:
+                logger.close()
+            except Exception as problem:
+                run.tell(f"--log {name} could not be closed ({_sentence(problem)})")
+
+
+def _sentence(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def train(
@@ -84,8 +100,8 @@ def _go_on(config: RunConfig, folder: Path, console: Console, observers: Sequenc
     differences = info.config.differences(config) if info.config else []
     if differences:
         raise Refused(
-            f"{folder} holds another run ({'; '.join(differences)}): give another --run-dir, "
-            f"or go on with it by  rewirl train --resume {shlex.quote(str(folder))}"
+            f"{folder} holds another run ({'; '.join(differences)}): begin this one in another --run-dir, "
+            f"or go on with that one as it is by  rewirl train --resume {shlex.quote(str(folder))}"
         )
     with loading():
         run = resume(folder, config=config, observers=observers)

@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from rewirl.agents.methods import METHODS
+from rewirl.agents.methods import KINDS, METHODS
 from rewirl.agents.options import Options, SACOptions, TD3Options
 from rewirl.cli.output import only_shown
 from rewirl.cli.parser import Parser, add_fields
@@ -22,7 +22,7 @@ from rewirl.cli.session import train
 from rewirl.cli.tables import show
 from rewirl.errors import Refused
 from rewirl.training import Run, inspect_run, run_folder
-from rewirl.training.config import RunConfig, default_of, hints, overlay, parse_toml
+from rewirl.training.config import RunConfig, all_hints, default_of, hints, overlay, parse_toml
 from rewirl.training.folder import folder_name
 from rewirl.training.loggers import LOGGERS
 
@@ -61,9 +61,10 @@ def arguments(parser: Parser) -> None:
     add_fields(parser.add_argument_group("wiring"), RunConfig, WIRING, _run_default)
     shared = list(hints(Options))
     add_fields(parser.add_argument_group("TD3 and SAC"), Options, shared, _shared_default)
-    for kind in (TD3Options, SACOptions):
+    for kind in KINDS:
         group = parser.add_argument_group(f"{kind.__name__.removesuffix('Options')} only")
         own = [name for name in hints(kind) if name not in shared]
+        shared += own  # should another algorithm have a number of the same name
         add_fields(group, kind, own, lambda name, kind=kind: _shown(default_of(kind, name)))  # type: ignore[misc]
 
 
@@ -91,13 +92,14 @@ def carry_out(
 
 def given(args: argparse.Namespace) -> dict[str, Any]:
     """The flags that belong to a run's config, those that were given."""
-    names = {"method", "task", *(name for kind in (RunConfig, TD3Options, SACOptions) for name in hints(kind))}
+    names = {"method", "task", *all_hints()}
     return {name: value for name, value in vars(args).items() if name in names and value is not None}
 
 
-def resolved(args: argparse.Namespace, flags: Mapping[str, Any]) -> RunConfig:
-    """The run that file and flags describe."""
-    words = overlay(config_file(args.config), flags) if args.config else dict(flags)
+def resolved(args: argparse.Namespace, flags: Mapping[str, Any], usual: Mapping[str, Any] | None = None) -> RunConfig:
+    """The run that file and flags describe, the flags before the file, and the file before what is usual."""
+    words = overlay(usual or {}, config_file(args.config) if args.config else {})
+    words = overlay(words, flags)
     for name in ("method", "task"):
         if name not in words:
             raise Refused(f"which {name}? For example: rewirl train {words.get('method', 'ds-td3')} HalfCheetah-v5")
@@ -131,7 +133,9 @@ def _resumed(args: argparse.Namespace, flags: Mapping[str, Any]) -> tuple[Path, 
         raise Refused("--resume takes all from the run folder: leave out --config, --run-dir and --name")
     info = inspect_run(args.resume)
     if info.config is None:
-        raise Refused(f"{args.resume} is no run folder that can be resumed: {info.message}")
+        raise Refused(
+            f"{args.resume} cannot be resumed: {info.message}; each folder of {args.resume / 'checkpoint'} has a copy"
+        )
     for name in ("method", "task"):
         known = getattr(info.config, name)
         if flags.get(name, known) != known:

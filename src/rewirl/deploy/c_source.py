@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rewirl.deploy import c_template as template
 from rewirl.deploy.encoding import Encoded, encode
 from rewirl.deploy.errors import ExportError
-from rewirl.deploy.files import prepare_folder, write_aside
+from rewirl.deploy.files import prepare_folder, refuse_folder, write_aside
 from rewirl.deploy.layer import Floats
 from rewirl.deploy.policy import Policy
 from rewirl.deploy.scaling import box_in_float32
@@ -84,7 +84,7 @@ def export_c(
     words = {
         "name": name,
         "NAME": name.upper(),
-        "about": _plain(f"a policy for {policy.task or 'some task'} made by rewirl {version('rewirl')}"),
+        "about": _plain(f"a policy for {_task(policy)} made by rewirl {version('rewirl')}"),
         "network": f"{' -> '.join(map(str, policy.sizes))}, ReLU between layers, then tanh, then the action box",
         "layers": "\n".join(
             f" * layer {number}  {layer.links} links of {layer.n_in * layer.n_out} ({links.way}), weights {dtype}"
@@ -104,11 +104,18 @@ def export_c(
     }
     folder = prepare_folder(Path(out_dir))
     texts = {f"{name}.h": template.HEADER, f"{name}.c": template.SOURCE, f"{name}_main.c": template.MAIN}
+    for file in texts:
+        refuse_folder(folder / file)
     for file, text in texts.items():
         write_aside(folder / file, _filled(text, words).encode("ascii"))
     header, source, example = (folder / file for file in texts)
     ways = tuple(links.way for links in encodings)
     return CExport(header, source, example, flash, int(words["ram"]), ways, dtype, loss)
+
+
+def _task(policy: Policy) -> str:
+    around = policy.metadata.get("wrappers")
+    return f"{policy.task or 'some task'}{f' with {around} around it' if around else ''}"
 
 
 def check_name(name: str) -> None:

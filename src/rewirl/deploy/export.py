@@ -42,7 +42,7 @@ def export(
         return export_c(policy, out, name, dtype, observations)
     if dtype != "f32":
         raise ExportError(f"weights of {dtype!r} are for C source: an ONNX file has f32")
-    if Path(name).name != name:
+    if not name or Path(name).name != name:
         raise ExportError(f"{name!r} cannot be a file's name: take one without folders in it")
     out = Path(out)
-    return export_onnx(policy, out if out.suffix == ".onnx" else out / f"{name}.onnx", sparse)
+    return export_onnx(policy, out if out.suffix == ".onnx" and not out.is_dir() else out / f"{name}.onnx", sparse)

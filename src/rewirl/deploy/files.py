@@ -48,6 +48,12 @@ def sync(path: Path) -> None:
         os.close(fd)
 
 
+def refuse_folder(path: Path) -> None:
+    """Refuses a folder where a file is to be, before any file is written."""
+    if path.is_dir():
+        raise ExportError(f"{path} is a folder, and a file is to be written there: give another --out or --name")
+
+
 def prepare_folder(folder: Path) -> Path:
     """`folder`, made if need be, and known to take files: refused otherwise, before any work is done for it."""
     try:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rewirl.deploy.errors import ExportError
-from rewirl.deploy.files import prepare_folder, write_aside
+from rewirl.deploy.files import prepare_folder, refuse_folder, write_aside
 from rewirl.deploy.layer import PolicyLayer
 from rewirl.deploy.policy import Policy
 from rewirl.deploy.scaling import box_in_float32
@@ -94,6 +94,7 @@ def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxE
     onnx.checker.check_model(model)
     content = model.SerializeToString(deterministic=True)
     difference = _difference(policy, content)
+    refuse_folder(path)
     write_aside(path, content)
     return OnnxExport(path, len(content), difference)
 

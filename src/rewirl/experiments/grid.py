@@ -27,13 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from rewirl.agents.methods import nearest
-from rewirl.agents.options import SACOptions, TD3Options
 from rewirl.errors import Refused
-from rewirl.training.config import RunConfig, hints, overlay
+from rewirl.training.config import RunConfig, all_hints, overlay
 
 LISTS = ("tasks", "methods", "seeds")
 """What is multiplied."""
-OPTIONS = {name for kind in (RunConfig, TD3Options, SACOptions) for name in hints(kind)} - {"seed"}
+OPTIONS = all_hints().keys() - {"seed"}
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+%-]*", re.ASCII)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium import spaces
+from numpy.typing import NDArray
 from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.type_aliases import GymEnv
 from torch import nn
@@ -85,7 +86,7 @@ def to_sb3(agent: TD3Agent | SACAgent, env: GymEnv | None = None) -> TD3 | SAC:
     if env is None:
         model.observation_space, model.action_space = spaces.Box(-np.inf, np.inf, (agent.n_obs,), np.float32), action
         model.n_envs = 1
-    elif model.observation_space.shape != (agent.n_obs,) or model.action_space != action:
+    elif model.observation_space.shape != (agent.n_obs,) or not _same_box(_box(model), agent.box):
         raise ValueError(
             f"the agent is for {agent.n_obs} numbers as observation and {action} as action, the environment has "
             f"{model.observation_space} and {model.action_space}"
@@ -144,7 +145,22 @@ def _links(model: TD3 | SAC, name: str, stack: Stack) -> list[Links]:
     if record is None:
         return dense
     network = next(network for network in agent_networks(model) if network.name == name)
-    return [*records.kept_links(record, network).values(), dense[-1]]
+    links = [*records.kept_links(record, network).values(), dense[-1]]
+    for number, layer in enumerate(links):
+        if np.any(stack.weight(number)[~_mask(layer)]):
+            raise ValueError(
+                f"layer {number} of the {name} has weights where there are no links: this agent has learned without "
+                "SparseTraining since, which it needs in every learn"
+            )
+    return links
+
+
+def _mask(links: Links) -> NDArray[np.bool_]:
+    """(n_out, n_in) where there are links."""
+    indptr, columns = links.csr()
+    mask = np.zeros((links.n_out, links.n_in), dtype=bool)
+    mask[np.repeat(np.arange(links.n_out), np.diff(indptr)), columns] = True
+    return mask
 
 
 def _keep_record(model: TD3 | SAC, agent: TD3Agent | SACAgent) -> None:
@@ -160,6 +176,10 @@ def _keep_record(model: TD3 | SAC, agent: TD3Agent | SACAgent) -> None:
         wiring.updates = agent.updates
         records.keep(record, network.name, wiring, links=True)
         wiring.release()
+
+
+def _same_box(one: ActionBox, other: ActionBox) -> bool:
+    return np.array_equal(one.low, other.low) and np.array_equal(one.high, other.high)
 
 
 def _box(model: TD3 | SAC) -> ActionBox:

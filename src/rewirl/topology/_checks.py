@@ -30,9 +30,13 @@ def finite_number(name: str, value: object) -> float:
     """`value` as a float that is neither NaN nor infinite."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, not {value!r}")
-    if not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, not {float(value)}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is a number of {len(str(value))} digits: it must fit a float") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be a finite number, not {number}")
+    return number
 
 
 def layer_width(name: str, value: object) -> int:

@@ -32,15 +32,17 @@ class About:
     """As it was typed."""
     versions: dict[str, str]
     machine: dict[str, str]
+    environment: str | None = None
+    """What was around the task, as `wrappers_of` says it; None where nobody wrote it down."""
 
     @classmethod
-    def here(cls, step: int) -> About:
+    def here(cls, step: int, environment: str | None = None) -> About:
         """This process.
 
         >>> sorted(About.here(0).machine)
         ['cores', 'memory', 'processor', 'system']
         """
-        return cls(step, shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]), versions(), machine())
+        return cls(step, shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]), versions(), machine(), environment)
 
 
 def versions() -> dict[str, str]:
@@ -61,9 +63,9 @@ def machine() -> dict[str, str]:
     }
 
 
-def write(path: Path, step: int) -> None:
+def write(path: Path, step: int, environment: str) -> None:
     """Adds this session, unless it is like the one before."""
-    now, known = About.here(step), read(path)
+    now, known = About.here(step, environment), read(path)
     if not known or replace(known[-1], step=step) != now:
         write_aside(path, to_json([asdict(session) for session in (*known, now)]))
 
@@ -77,8 +79,9 @@ def read(path: Path) -> list[About]:
 
 
 def _session(given: dict[str, Any]) -> About:
-    texts = [{str(k): str(v) for k, v in dict(given[name]).items()} for name in ("versions", "machine")]
-    return About(int(given["step"]), str(given["command"]), *texts)
+    versions, machine = ({str(k): str(v) for k, v in dict(given[name]).items()} for name in ("versions", "machine"))
+    around = given.get("environment")
+    return About(int(given["step"]), str(given["command"]), versions, machine, None if around is None else str(around))
 
 
 def processor() -> str:

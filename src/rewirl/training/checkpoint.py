@@ -20,6 +20,8 @@ from rewirl.training.files import room_for, sha256
 KEPT = 2
 """Checkpoints that are kept: should the last one be damaged, there is the one before."""
 MANIFEST = "MANIFEST"
+REPLACED = ".replaced-"
+"""Before the name of a checkpoint while another one of the same step takes its place."""
 HEADER = "# rewirl checkpoint; the lines below are for sha256sum -c"
 NAME = re.compile(r"step-(\d{9,15})", re.ASCII)
 
@@ -29,11 +31,12 @@ class Damaged(Exception):
 
 
 def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
-    """A new checkpoint in `folder`; older ones than the last two go. One of the same step is as good as a new one."""
+    """A new checkpoint in `folder`; older ones than the last two go. One of the same step is replaced, unless it says
+    the same: evaluations may have been on their way when it was made."""
     final, aside = folder / f"step-{step:09d}", folder / ".writing"
-    if final.exists():
-        return final
     manifest = _manifest(files)
+    if final.exists() and _same(final / MANIFEST, manifest):
+        return final
     before = next(iter(found(folder)), None)
     needed = len(manifest) + sum(map(len, files.values()))
     consolation = f"the checkpoint {before} is whole" if before else "there was no checkpoint before it"
@@ -47,8 +50,12 @@ def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
             for name in parts:  # after all writes: the first of these takes most of the others along
                 sync(aside / name)
             sync(aside)
+            replaced = folder / f"{REPLACED}{final.name}"
+            if final.exists():
+                os.rename(final, replaced)
             os.rename(aside, final)
             sync(folder)
+            shutil.rmtree(replaced, ignore_errors=True)
         except OSError:
             shutil.rmtree(aside, ignore_errors=True)
             raise
@@ -83,6 +90,23 @@ def found(folder: Path) -> list[Path]:
         return []
     named = [entry for entry in folder.iterdir() if NAME.fullmatch(entry.name)]
     return sorted(named, key=step_of, reverse=True)
+
+
+def recover(folder: Path) -> None:
+    """Puts back what a kill left between two names."""
+    for replaced in folder.glob(f"{REPLACED}step-*"):
+        final = folder / replaced.name.removeprefix(REPLACED)
+        if final.exists():
+            shutil.rmtree(replaced, ignore_errors=True)
+        else:
+            os.rename(replaced, final)
+
+
+def _same(path: Path, manifest: bytes) -> bool:
+    try:
+        return path.read_bytes() == manifest
+    except OSError:
+        return False
 
 
 def step_of(path: Path) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, Union
 
-from rewirl.agents.methods import Method, method, nearest
+from rewirl.agents.methods import KINDS, Method, method, nearest
 from rewirl.agents.options import Options, SACOptions, TD3Options, WiringOptions
 from rewirl.topology import DropAndGrow
 from rewirl.topology._checks import MAX_WIDTH, finite_number, whole_number
@@ -238,6 +238,11 @@ def _read_meanings(kind: type) -> dict[str, str]:
     return found
 
 
+def all_hints() -> dict[str, Any]:
+    """The same of a run and of every algorithm."""
+    return {name: hint for kind in (RunConfig, *KINDS) for name, hint in hints(typing.cast(type, kind)).items()}
+
+
 def default_of(kind: type, name: str) -> Any:
     """A field's default, or None when it has none."""
     default = {f.name: f.default for f in fields(kind)}[name]
@@ -255,14 +260,13 @@ def _text(name: str, value: object) -> str:
 
 
 def _check_known(names: Iterable[str], chosen: Method | None) -> None:
-    kinds: tuple[type[Options], ...] = (TD3Options, SACOptions)
-    known = {f.name for kind in (RunConfig, *([chosen.options] if chosen else kinds)) for f in fields(kind)} - {
+    known = {f.name for kind in (RunConfig, *([chosen.options] if chosen else KINDS)) for f in fields(kind)} - {
         "options"
     }
     for name in names:
         if name in known:
             continue
-        elsewhere = [kind.__name__.removesuffix("Options") for kind in kinds if name in {f.name for f in fields(kind)}]
+        elsewhere = [kind.__name__.removesuffix("Options") for kind in KINDS if name in {f.name for f in fields(kind)}]
         if elsewhere and chosen:
             raise ValueError(f"{name} is an option of {elsewhere[0]}, which {chosen.name} is not")
         raise ValueError(f"there is no option {name!r}{nearest(name, sorted(known))}")

@@ -117,17 +117,31 @@ def _quiet_models(name: str) -> Iterator[None]:
 
 
 def wrappers_of(env: Env) -> str:
-    """Names of the wrappers around an environment that its maker put there, the outermost first, with commas.
+    """What its maker put around a task, with commas: wrappers, the outermost first, then arguments and a time limit
+    that are not the task's own.
 
     >>> from gymnasium.wrappers import TransformReward
-    >>> wrappers_of(TransformReward(gymnasium.make("Pendulum-v1"), abs)), wrappers_of(gymnasium.make("Pendulum-v1"))
-    ('TransformReward', '')
+    >>> wrappers_of(TransformReward(gymnasium.make("Pendulum-v1", g=9.81), abs))
+    'TransformReward, g=9.81'
+    >>> wrappers_of(gymnasium.make("Pendulum-v1"))
+    ''
     """
-    found = []
+    found, spec = [], env.spec
     while isinstance(env, gymnasium.Wrapper):
         found.append(type(env).__name__)
         env = env.env
-    return ", ".join(name for name in found if name not in BY_NAME)
+    found = [name for name in found if name not in BY_NAME]
+    if spec is not None and (usual := gymnasium.registry.get(spec.id)) is not None:
+        given = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+        given["max_episode_steps"] = spec.max_episode_steps
+        known = {**usual.kwargs, "max_episode_steps": usual.max_episode_steps}
+        found += [f"{name}={_shown(value)}" for name, value in sorted(given.items()) if known.get(name) != value]
+    return ", ".join(found)
+
+
+def _shown(value: object) -> str:
+    """The same in every process: no addresses."""
+    return repr(value) if isinstance(value, str | int | float | tuple | list | None) else type(value).__name__
 
 
 class Environment:

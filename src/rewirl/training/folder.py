@@ -161,15 +161,16 @@ def inspect_run(folder: Path) -> RunInfo:
         raise Refused(f"there is no run in {folder}: it has no config.toml")
     try:
         config = RunConfig.from_toml(place.config.read_text("utf-8"))
-    except (ValueError, OSError):
-        config = None
+        damage = ""
+    except (ValueError, OSError) as error:
+        config, damage = None, f"its config.toml cannot be read ({error})"
     status = place.read_status()
     rows = _rows(place)
-    state, message = str(status.get("state", "stopped")), str(status.get("message", ""))
+    state, message = str(status.get("state", "stopped")), damage or str(status.get("message", ""))
     if holder := living_holder_of(folder):
         state, message = "running", f"by {holder}"
     elif state == "running":
-        state, message = "stopped", "it was killed"
+        state, message = "stopped", damage or "it was killed"
     step = status.get("step")
     last = rows[-1] if rows else None
     return RunInfo(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.agents import SACAgent, TD3Agent, Transitions
+from rewirl.agents import ActorCritic, Transitions
 from rewirl.training.environments import Environment, Floats
 from rewirl.training.replay import Replay
 from rewirl.training.rows import Episode
@@ -22,7 +22,7 @@ class Loop:
     def __init__(
         self,
         env: Environment,
-        agent: TD3Agent | SACAgent,
+        agent: ActorCritic,
         replay: Replay,
         *,
         random_steps: int,

@@ -13,7 +13,7 @@ from rewirl.agents.methods import method
 from rewirl.deploy.files import write_aside
 from rewirl.deploy.policy import Policy
 from rewirl.errors import Failed, Refused
-from rewirl.training import checkpoint
+from rewirl.training import about, checkpoint
 from rewirl.training.checkpoint import Damaged
 from rewirl.training.config import RunConfig
 from rewirl.training.environments import EnvLike, Misbehaved, Source, wrappers_of
@@ -55,6 +55,7 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
     notices: list[str] = []
     problems: list[str] = []
     place.clean()
+    checkpoint.recover(place.checkpoints)
     candidates = checkpoint.found(place.checkpoints)
     for path in candidates:
         try:
@@ -73,11 +74,16 @@ def _resume(store: Store, given: RunConfig | None, env: EnvLike | None, observer
         return run
     if candidates:
         raise Failed(f"no checkpoint of {place.path} can be used: {'; '.join(problems)}")
-    config = _config(place, None, given, notices)
-    if inspect_run(place.path).step > config.checkpoint_every:
+    config, known = _config(place, None, given, notices), inspect_run(place.path)
+    if known.step > (known.config or config).checkpoint_every:
         raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")
     run = begin(config, _source(config, env, place), store, observers, kept(place, config))
-    write_head(run, place)
+    try:
+        _check_wrappers(run, place)
+        write_head(run, place)
+    except BaseException:
+        run.abandon()
+        raise
     return run
 
 
@@ -144,15 +150,16 @@ def _load(
         if not run.record.begin(run.agent.networks, files["evaluations.csv"], files["progress.csv"]):
             run.tell(f"{place.wiring} is damaged: how the wiring moved is not known for every evaluation")
         if "best_policy.safetensors" in files:
+            store.best = files["best_policy.safetensors"]
             with complaining(place.best_policy):
-                write_aside(place.best_policy, files["best_policy.safetensors"])
+                write_aside(place.best_policy, store.best)
     except BaseException:
         run.abandon()
         raise
-    store.last_step = saved.step
+    store.last_step, store.last_pending = saved.step, bool(saved.pending)
     if saved.step >= config.steps:
         whole = place.has_policy()
-        store.finished = whole and place.read_status().get("state") == "done"
+        store.finished = whole and not saved.pending and place.read_status().get("state") == "done"
         if not whole:
             run.tell(
                 f"{place.policy} is missing or damaged: it is written again from the checkpoint of step {saved.step}"
@@ -166,15 +173,15 @@ def _load(
 
 
 def _check_wrappers(run: Run, place: RunFolder) -> None:
-    """A config names the task alone: of what was around it the policy knows."""
+    """A config names the task alone: what was around it is in about.json, and of runs before that the policy knows."""
+    first = next(iter(about.read(place.about)), None)
+    before = first.environment if first else None
     for file in (place.policy, place.best_policy):
-        with suppress(OSError, Refused):
-            before = Policy.load(file).metadata.get("wrappers", "")
-            break
-    else:
-        return  # nothing to compare with
+        if before is None:
+            with suppress(OSError, Refused):
+                before = Policy.load(file).metadata.get("wrappers", "")
     now = wrappers_of(run.loop.env.env)
-    if before != now:
+    if before is not None and before != now:  # else there is nothing to compare with
         raise Refused(
             f"the run in {place.path} was begun with {_around(before)} {run.config.task}, and this environment has "
             f"{_around(now)} it: resume it from Python with the environment that it was begun with"
@@ -182,7 +189,7 @@ def _check_wrappers(run: Run, place: RunFolder) -> None:
 
 
 def _around(wrappers: str) -> str:
-    return f"the wrappers {wrappers} around" if wrappers else "no wrappers around"
+    return f"{wrappers} around" if wrappers else "nothing around"
 
 
 def _replay(run: Run, saved: Saved, store: Store) -> Replay:

@@ -105,9 +105,12 @@ class Table(Generic[Row]):
                 self._file.flush()
 
     def content(self) -> bytes:
-        """The file so far."""
-        self.flush()
-        return self._path.read_bytes() if self._path else b""
+        """The file so far, also when its name was taken away."""
+        if not self._file or not self._path:
+            return b""
+        with complaining(self._path):
+            self._file.seek(0)
+            return self._file.read()  # which ends where the next row belongs
 
     def close(self) -> None:
         if self._file and self._path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import time
 from collections.abc import Sequence
@@ -74,6 +75,8 @@ class Run:
         self._longest = 0
         self._stop = False
         self._started = False
+        self.closed = False
+        """Whether it let go of its environment and folder: it cannot go on then."""
         nn.set_threads(config.threads)
 
     def begin(self, replay: Replay) -> None:
@@ -142,6 +145,8 @@ class Run:
 
     def train(self, until_step: int | None = None) -> None:
         """Goes on until a step (all of the config's unless given); in memory it may be beyond those."""
+        if self.closed:
+            raise Refused("the run was closed: resume it, or train before close()")
         until = self.config.steps if until_step is None else until_step
         if self.store:
             until = min(until, self.config.steps)
@@ -185,6 +190,7 @@ class Run:
 
     def close(self) -> None:
         """Closes what was opened, and lets go of the folder."""
+        self.closed = True
         self.abandon()
         if self.store:
             self.store.close()
@@ -232,7 +238,7 @@ class Run:
             self._stopped(signals.stop)
         self._collect(wait=True)
         if self.store:
-            if self.store.last_step != self.step:
+            if self.store.last_step != self.step or self.store.last_pending:
                 self.checkpoint()
             if self.step >= self.config.steps:
                 self.store.finish(self)
@@ -288,7 +294,12 @@ class Run:
         if not self.store:
             raise KeyboardInterrupt
         self.checkpoint()
-        raise Stopped(f"stopped by {number.name} at step {self.step}; go on with: rewirl train --resume {self.folder}")
+        raise Stopped(f"stopped by {number.name} at step {self.step}; go on with: {self._how_to_go_on()}")
+
+    def _how_to_go_on(self) -> str:
+        if isinstance(self.source.env, str):
+            return f"rewirl train --resume {shlex.quote(str(self.folder))}"
+        return f"{self.agent.algorithm.upper()}(env, run_dir={str(self.folder)!r}, …).learn(steps)"
 
     def _failed(self, problem: Exception) -> Failed:
         """In the environment: with a checkpoint of this very step. In the agent: the last one is the last good one."""
@@ -310,4 +321,4 @@ class Run:
             metadata["return"] = repr(row.return_mean)
         if wrappers := wrappers_of(self._env.env):
             metadata["wrappers"] = wrappers
-        return snapshot.policy(self._env.box, self.agent.algorithm, self.config.task, metadata)
+        return snapshot.policy(self._env.box, self.agent.policy_kind, self.config.task, metadata)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from rewirl.deploy.files import write_aside
 from rewirl.errors import Refused
-from rewirl.training import about
+from rewirl.training import about, checkpoint
 from rewirl.training.config import RunConfig
-from rewirl.training.environments import EnvLike, Misbehaved, Source, probe
+from rewirl.training.environments import EnvLike, Misbehaved, Source, probe, wrappers_of
 from rewirl.training.files import complaining
 from rewirl.training.folder import RunFolder
 from rewirl.training.initial import InitialPolicy, keep, pinned
@@ -42,6 +43,8 @@ def start(
     place = RunFolder(folder)
     _check_free(place)
     unfit = _probe(source, config)
+    if config.eval_every and not isinstance(source.env, str):
+        source.another().close()  # refused now, if it cannot be made again
     run = _begin_new(config, source, place, observers, initial)
     if unfit:
         run.tell(f"{unfit}: the run can be resumed, but is not promised to be the same bit by bit")
@@ -51,8 +54,13 @@ def start(
 def _check_free(place: RunFolder) -> None:
     if place.config.exists():
         raise Refused(
-            f"there is a run in {place.path} already: go on with it (rewirl train --resume {place.path}) or choose "
-            "another name"
+            f"there is a run in {place.path} already: go on with it (rewirl train --resume "
+            f"{shlex.quote(str(place.path))}) or choose another name"
+        )
+    if found := checkpoint.found(place.checkpoints):
+        raise Refused(
+            f"there are checkpoints of a run in {place.path}, though its config.toml is gone: put back the one that is "
+            f"in {found[0]}, or choose another name"
         )
 
 
@@ -88,7 +96,7 @@ def write_head(run: Run, place: RunFolder) -> None:
     """What says that there is a run in a folder, and whose."""
     write_config(run.config, place)
     with complaining(place.about):
-        about.write(place.about, run.step)
+        about.write(place.about, run.step, wrappers_of(run.loop.env.env))
 
 
 def write_config(config: RunConfig, place: RunFolder) -> None:

@@ -27,6 +27,10 @@ class Store:
         self._lock = Lock(place.path)
         self.last_step = 0
         """Of the last checkpoint; 0 before the first."""
+        self.last_pending = False
+        """Whether evaluations were on their way when it was made."""
+        self.best: bytes | None = None
+        """The best policy's file: that it is still there is not to be relied on."""
         self.finished = False
         """Whether all that follows from the last step is written."""
         self.limit = 0
@@ -78,11 +82,11 @@ class Store:
             "evaluations.csv": record.evaluations.content(),
             "progress.csv": record.progress.content(),
         }
-        if record.rows:
-            files["best_policy.safetensors"] = self.place.best_policy.read_bytes()
+        if self.best is not None:
+            files["best_policy.safetensors"] = self.best
         record.wiring.sync()
         path = checkpoint.write(self.place.checkpoints, loop.step, files)
-        self.last_step = loop.step
+        self.last_step, self.last_pending = loop.step, bool(record.pending)
         return path
 
     def save_policies(self, policy: Policy, is_best: bool) -> None:
@@ -92,6 +96,7 @@ class Store:
             policy.save(self.place.policy)
             if is_best:
                 policy.save(self.place.best_policy)
+                self.best = self.place.best_policy.read_bytes()
 
     def finish(self, run: Run) -> None:
         """The run is done: its last policy, and no replay unless it is wanted."""

@@ -46,7 +46,7 @@ def inks_for(labels: Sequence[str]) -> dict[str, Ink]:
     out: dict[str, Ink] = {}
     for label in sorted(labels, key=len):
         method = label.split()[0]
-        if not any(other.split()[0] == method for other in out):
+        if method in INKS and not any(other.split()[0] == method for other in out):
             out[label] = INKS[method]
     methods = {label.split()[0] for label in labels}
     free = [ink for method, ink in INKS.items() if method not in methods] or list(INKS.values())
