@@ -210,3 +210,15 @@ def test_importing_rewirl_is_light():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "set()" in out
+
+
+def test_too_little_memory_is_said_in_a_sentence(capsys, monkeypatch):
+    def none(*_):
+        raise MemoryError("Unable to allocate 32.0 GiB")
+
+    monkeypatch.setattr("rewirl.cli.train.sizes", none)
+    assert run("train ds-td3 Pendulum-v1 --dry-run") == 1
+    assert capsys.readouterr().err == (
+        "rewirl: there is not enough memory (Unable to allocate 32.0 GiB): "
+        "smaller networks, batches or replays need less\n"
+    )

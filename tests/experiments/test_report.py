@@ -318,6 +318,11 @@ def test_a_method_has_one_colour() -> None:
     assert len({(ink.light, ink.dash) for ink in many.values()}) == 20
 
 
+def test_a_method_of_ones_own_has_a_colour_too() -> None:
+    inks = inks_for(["td3", "mine-td3", "mine-td3 80%"])
+    assert len(set(inks.values())) == 3
+
+
 @pytest.mark.parametrize("method", INKS)
 def test_colours_can_be_read_on_both_pages(method: str) -> None:
     """At least 3 : 1, what WCAG asks of graphics."""

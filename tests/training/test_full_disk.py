@@ -85,14 +85,16 @@ def test_a_full_disk_while_rows_are_written(name: str, tmp_path: Path) -> None:
     with start(tiny.config(), tmp_path / "run") as run:
         run.train(230)
 
+        table = getattr(run.record, name.removesuffix(".csv"))
+        file = table._file
+
         class Full:
             def write(self, content: bytes) -> None:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-            def flush(self) -> None: ...
-            def close(self) -> None: ...
+            def __getattr__(self, name: str) -> Any:
+                return getattr(file, name)
 
-        table = getattr(run.record, name.removesuffix(".csv"))
         table._file = Full()
         with pytest.raises(Failed, match=rf"the disk is full: .*{name} could not be written .*make room and resume"):
             run.train()

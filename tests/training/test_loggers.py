@@ -101,6 +101,6 @@ def test_a_logger_that_cannot_begin_is_said_in_a_sentence(tmp_path, monkeypatch)
     config = replace(CONFIG, seed=13)
     with (
         start(config, tmp_path / "run", observers=[LogTo(["tensorboard"])]) as run,
-        pytest.raises(Failed, match="^--log tensorboard cannot be used: no API key configured$"),
+        pytest.raises(Failed, match=r"^--log tensorboard cannot be used: no API key configured$"),
     ):
         run.train()

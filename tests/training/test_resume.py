@@ -124,6 +124,7 @@ def test_rows_that_came_after_the_last_checkpoint_stay(tmp_path: Path, monkeypat
     whole = tiny.train(tmp_path / "whole")
     with start(tiny.config(), tmp_path / "run") as run:
         monkeypatch.setattr(run, "_collect", lambda wait: None)
+        monkeypatch.setattr(run.store, "finish", lambda run: None)  # as if killed there
         run.train()
         assert [pending.snapshot.step for pending in run.record.pending] == [0, 150, 300, 450, 600]
     with resume(tmp_path / "run") as run:

@@ -65,6 +65,11 @@ def _ended(words: Sequence[str]) -> int:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _say("interrupted", 130)
+    except MemoryError as error:
+        what = f" ({error})" if str(error) else ""
+        return _say(
+            f"there is not enough memory{what}: smaller networks, batches or replays need less", Failed.exit_code
+        )
 
 
 def _run(words: Sequence[str]) -> None:

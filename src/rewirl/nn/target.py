@@ -89,7 +89,10 @@ class Target:
             if places.dtype != np.int64 or places.ndim != 1:
                 raise ValueError(f"extra_places.{layer} must be one-dimensional int64, and is {places.dtype}")
             links = self.online.links(layer)
-            extra = Links(links.n_in, links.n_out, links.block, places).places  # type: ignore[arg-type]
+            try:
+                extra = Links(links.n_in, links.n_out, links.block, places).places  # type: ignore[arg-type]
+            except ValueError as error:
+                raise ValueError(f"extra_places.{layer}: {error}") from None
             if (also := np.isin(extra, links.places, assume_unique=True)).any():
                 raise ValueError(f"extra_places.{layer} has {extra[also][0]}, which is also a link of the network")
             like = np.empty(len(extra) * links.block, dtype=np.float32)

@@ -238,7 +238,8 @@ class Run:
             self._stopped(signals.stop)
         self._collect(wait=True)
         if self.store:
-            if self.store.last_step != self.step or self.store.last_pending:
+            # An older run may be without its replay: its rows are made again whenever it is opened.
+            if self.store.last_step != self.step or (self.store.last_pending and self.store.place.replay.exists()):
                 self.checkpoint()
             if self.step >= self.config.steps:
                 self.store.finish(self)

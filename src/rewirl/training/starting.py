@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import gymnasium
+
 from rewirl.deploy.files import write_aside
 from rewirl.errors import Refused
 from rewirl.training import about, checkpoint
@@ -43,7 +45,7 @@ def start(
     place = RunFolder(folder)
     _check_free(place)
     unfit = _probe(source, config)
-    if config.eval_every and not isinstance(source.env, str):
+    if config.eval_every and isinstance(source.env, gymnasium.Env):
         source.another().close()  # refused now, if it cannot be made again
     run = _begin_new(config, source, place, observers, initial)
     if unfit:
