@@ -172,7 +172,7 @@ std::vector<Target::Loose> Target::loosen(int64_t index, const InPlaceOrder& bef
   const TargetLayer& mine = layers_[index];
   const int b = online_->layers()[index].shape.block;
   const auto [places, values] = unlocked_extra(index);
-  std::vector<Loose> out(gone.size() + places.size() + 1);
+  std::vector<Loose> out(gone.size() + places.size());
   size_t n = 0;
   const auto add = [&](Place place, const auto& value_at) {
     Loose& one = out[n];

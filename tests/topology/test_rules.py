@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewirl.nn import Network
-from rewirl.topology import RULES, SET, Dense, DropAndGrow, Links, RigL, Rule, Static, erdos_renyi, rules
+from rewirl.topology import RULES, SET, Dense, Links, RigL, Rule, Static, erdos_renyi, rules
 from rewirl.topology._checks import BLOCKS
 
 NO_LUCK = np.random.default_rng(0)
@@ -336,64 +335,6 @@ def test_wrong_weights_are_refused(eta, weights, error, message):
 def test_wrong_gradients_are_refused(gradients, error, message):
     with pytest.raises(error, match=re.escape(message)):
         RigL(eta=0.5).rewire(Links(3, 4, 2, np.array([0, 3])), f32(1, 2, 3, 4), NO_LUCK, gradients)
-
-
-class OldestGo(DropAndGrow):
-    """What a user writes: the first links go."""
-
-    name = "oldest"
-    surplus = 0
-
-    def choose_drops(self, links, weights, count):
-        return np.arange(count + self.surplus)
-
-
-def test_a_new_rule_is_one_override_and_cannot_change_the_number_of_links():
-    links, weights = line(9, 2, 5, 7, 8), f32(0.1, 0.2, 0.3, 0.4)
-    assert OldestGo(eta=0.5).rewire(links, weights, NO_LUCK).dropped.tolist() == [2, 5]
-
-    class TooMany(OldestGo):
-        surplus = 1
-
-    with pytest.raises(ValueError, match="rule 'oldest' dropped 3 and grew 2: both must be 2"):
-        TooMany(eta=0.5).rewire(links, weights, NO_LUCK)
-
-    class Twice(OldestGo):
-        def choose_growth(self, links, count, rng, gradients):
-            return np.full(count, 3)
-
-    with pytest.raises(ValueError, match="rule 'oldest' dropped 2 and grew 1: both must be 2"):
-        Twice(eta=0.5).rewire(links, weights, NO_LUCK)
-
-    class WhereOneIs(OldestGo):
-        where = slice(None, None)
-
-        def choose_growth(self, links, count, rng, gradients):
-            return links.places[self.where]
-
-    net = Network([links], np.random.default_rng(0))
-    for rule, place in ((WhereOneIs(eta=0.5), 7), (WhereOneIs(eta=0.5), 2)):
-        object.__setattr__(rule, "where", slice(2, 4) if place == 7 else slice(0, 2))  # kept, or just dropped
-        with pytest.raises(ValueError, match=f"place {place} cannot grow a link: it has one"):
-            _ = rule.rewire(links, weights, NO_LUCK).links
-        with pytest.raises(ValueError, match=f"place {place} cannot grow a link: it has one"):
-            net.adapt(rule, NO_LUCK)
-    assert net.links(0) == links
-
-    class FromTheEnd(OldestGo):
-        chosen = (-1, 0)
-
-        def choose_drops(self, links, weights, count):
-            return np.array(self.chosen)
-
-        def choose_growth(self, links, count, rng, gradients):
-            return np.array([0, 1], dtype=np.int32)
-
-    assert FromTheEnd(eta=0.5).rewire(links, weights, NO_LUCK).dropped.tolist() == [2, 8]
-    assert net.adapt(FromTheEnd(eta=0.5), NO_LUCK) == 2
-    FromTheEnd.chosen = (-1, 3)
-    with pytest.raises(ValueError, match="rule 'oldest' dropped 1 and grew 2: both must be 2"):
-        FromTheEnd(eta=0.5).rewire(links, weights, NO_LUCK)
 
 
 def test_the_examples_in_the_docstrings_run():

@@ -55,6 +55,7 @@ def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxE
             f"its {places} places, dense as runtimes want them, do not fit ONNX: at most {LARGEST // 4} do"
         )
     prepare_folder(path.parent)
+    refuse_folder(path)
     helper, numpy_helper = onnx.helper, onnx.numpy_helper
     nodes, dense, sparsely, x = [], [], [], "observation"
     for number, layer in enumerate(acting.layers):
@@ -94,7 +95,6 @@ def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxE
     onnx.checker.check_model(model)
     content = model.SerializeToString(deterministic=True)
     difference = _difference(policy, content)
-    refuse_folder(path)
     write_aside(path, content)
     return OnnxExport(path, len(content), difference)
 

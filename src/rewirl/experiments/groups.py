@@ -18,9 +18,9 @@ from rewirl.training.config import RunConfig
 NO_VARIANT = RunConfig.FREE | {"method", "task", "seed", "eval_every", "eval_episodes"}
 """Fields of a config that do not make another variant of a method."""
 LINKS = ("sparsity", "lambdas", "block")
-"""Which links there are, and"""
+"""Settings of which links there are: a dense method has none of them."""
 REWIRING = ("eta", "adapt_every", "mean_moments")
-"""how they change: what a static method has no use for, and a dense one for neither."""
+"""Settings of how links change: a static method has none of them either."""
 HARD = {"tau": 1.0, "target_interval": 1000}
 """The paper's hard target updates."""
 SHORT = {"adapt_every": "e", "eta": "η", "gamma": "γ", "tau": "τ", "alpha": "α"}
@@ -115,10 +115,11 @@ def grouped(runs: Sequence[TrainedRun]) -> tuple[tuple[Group, ...], tuple[str, .
     notes = []
     found: dict[tuple[str, str, Settings], dict[int, TrainedRun]] = {}
     keys = [(run.config.task, run.config.method, settings_of(run)) for run in runs]
+    longest: dict[tuple[str, str, Settings], int] = {}
     for run, key in zip(runs, keys, strict=True):
-        if run.is_source and run.config.steps < max(
-            other.config.steps for other, its in zip(runs, keys, strict=True) if its == key
-        ):
+        longest[key] = max(run.config.steps, longest.get(key, 0))
+    for run, key in zip(runs, keys, strict=True):
+        if run.is_source and run.config.steps < longest[key]:
             notes.append(f"{run.folder} is left out: it is there for its policy, with which other runs begin.")
             continue
         same = found.setdefault(key, {})

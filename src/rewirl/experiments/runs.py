@@ -31,8 +31,6 @@ NEEDED = ("step", "return_mean")
 """Columns of evaluations.csv without which there is no curve."""
 WANTED = ("seconds", "memory_mb", "links", "paper_flops", "full_flops")
 """Columns that older versions may lack: they are NaN then."""
-
-
 UNKNOWN = "not written down"
 """Of a run from before something was."""
 
@@ -194,27 +192,29 @@ def _start(folder: Path, config: RunConfig) -> str | None:
         about = Policy.load(folder / "initial_policy.safetensors").metadata
         return f"{about['method']} at {steps_text(int(about['step']))}"
     except (OSError, KeyError, ValueError):
-        return given.removeprefix("sha256:")[:8]
+        return given.removeprefix(BY_CONTENT)[:8]
 
 
-def is_lacking(run: TrainedRun, what: str, name: str) -> bool:
-    """Whether a run wrote down its versions, or its machine, and not this of it."""
-    known = [getattr(session, what) for session in run.about]
-    return any(known) and not any(name in session for session in known)
+def counted(runs: Sequence[TrainedRun], what: str) -> dict[str, dict[str, int]]:
+    """How many runs had each value of each of their versions, or of what is known of their machines; UNKNOWN for runs
+    that wrote down such things, and not this one."""
+    found: dict[str, dict[str, int]] = {}
+    written = [[getattr(session, what) for session in run.about] for run in runs]
+    for sessions in written:
+        for name, value in dict.fromkeys(pair for session in sessions for pair in session.items()):
+            counts = found.setdefault(name, {})
+            counts[value] = counts.get(value, 0) + 1
+    for name, counts in found.items():
+        if lacking := sum(any(sessions) and not any(name in known for known in sessions) for sessions in written):
+            counts[UNKNOWN] = lacking
+    return found
 
 
 def _about_versions(runs: Sequence[TrainedRun]) -> list[str]:
     """What differs between the runs in how they were made."""
     notes = []
     for what in ("versions", "machine"):
-        values: dict[str, dict[str, int]] = {}
-        for run in runs:
-            for name, value in {pair for session in run.about for pair in getattr(session, what).items()}:
-                counts = values.setdefault(name, {})
-                counts[value] = counts.get(value, 0) + 1
-        for name, counts in values.items():
-            if unknown := sum(is_lacking(run, what, name) for run in runs):
-                counts[UNKNOWN] = unknown
+        for name, counts in counted(runs, what).items():
             if len(counts) > 1:
                 shown = ", ".join(f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in sorted(counts.items()))
                 effect = "wall-clock is not comparable" if what == "machine" else "they are mixed here"

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium import spaces
-from numpy.typing import NDArray
 from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.type_aliases import GymEnv
 from torch import nn
@@ -147,20 +146,12 @@ def _links(model: TD3 | SAC, name: str, stack: Stack) -> list[Links]:
     network = next(network for network in agent_networks(model) if network.name == name)
     links = [*records.kept_links(record, network).values(), dense[-1]]
     for number, layer in enumerate(links):
-        if np.any(stack.weight(number)[~_mask(layer)]):
+        if len(stack.beside(number, layer)):
             raise ValueError(
                 f"layer {number} of the {name} has weights where there are no links: this agent has learned without "
                 "SparseTraining since, which it needs in every learn"
             )
     return links
-
-
-def _mask(links: Links) -> NDArray[np.bool_]:
-    """(n_out, n_in) where there are links."""
-    indptr, columns = links.csr()
-    mask = np.zeros((links.n_out, links.n_in), dtype=bool)
-    mask[np.repeat(np.arange(links.n_out), np.diff(indptr)), columns] = True
-    return mask
 
 
 def _keep_record(model: TD3 | SAC, agent: TD3Agent | SACAgent) -> None:

@@ -39,6 +39,10 @@ class Stack:
         """A copy of a layer's biases."""
         return np.concatenate([linear.bias.detach().cpu().numpy() for linear in self.layers[layer]])
 
+    def beside(self, layer: int, links: Links) -> NDArray[np.int64]:
+        """Places where a layer has weights and a wiring has no links, ascending."""
+        return np.setdiff1d(np.flatnonzero(_by_place(self.weight(layer), links).any(axis=1)), links.places)
+
     @torch.no_grad()
     def fill(self, layer: int, weight: Floats, bias: Floats) -> None:
         """Overwrites a layer."""
@@ -72,9 +76,8 @@ class Stack:
         state = target.state()
         for layer in range(len(self.layers)):
             links = target.online.links(layer)
-            by_place = _by_place(self.weight(layer), links)
+            by_place, extra = _by_place(self.weight(layer), links), self.beside(layer, links)
             state[f"weights.{layer}"] = by_place[links.places].ravel()
-            extra = np.setdiff1d(np.flatnonzero(by_place.any(axis=1)), links.places)
             state[f"extra_places.{layer}"], state[f"extra_weights.{layer}"] = extra, by_place[extra].ravel()
             state[f"bias.{layer}"] = self.bias(layer)
         target.load_state(state)

@@ -80,6 +80,10 @@ class RunFolder:
             return {}
         return found if isinstance(found, dict) else {}
 
+    def in_python(self, algorithm: str) -> str:
+        """How a run whose environment only Python can give is gone on with there."""
+        return f"{algorithm.upper()}(env, run_dir={str(self.path)!r}, …).learn(steps)"
+
     def without_replay(self) -> Refused:
         """What is said of a run that cannot go further."""
         return Refused(

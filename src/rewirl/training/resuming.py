@@ -93,7 +93,7 @@ def _source(config: RunConfig, env: EnvLike | None, place: RunFolder) -> Source:
         raise Refused(
             f"there is no task {config.task!r}: the run in {place.path} was begun from Python, with an environment of "
             f"its own or a task that is registered there; go on there by "
-            f"{method(config.method).algorithm.upper()}(env, run_dir={str(place.path)!r}, …).learn(steps)"
+            f"{place.in_python(method(config.method).algorithm)}"
         )
     return Source(config.task, config.task if env is None else env)
 

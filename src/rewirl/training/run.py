@@ -295,12 +295,13 @@ class Run:
         if not self.store:
             raise KeyboardInterrupt
         self.checkpoint()
-        raise Stopped(f"stopped by {number.name} at step {self.step}; go on with: {self._how_to_go_on()}")
-
-    def _how_to_go_on(self) -> str:
-        if isinstance(self.source.env, str):
-            return f"rewirl train --resume {shlex.quote(str(self.folder))}"
-        return f"{self.agent.algorithm.upper()}(env, run_dir={str(self.folder)!r}, …).learn(steps)"
+        place, by_name = self.store.place, isinstance(self.source.env, str)
+        how = (
+            f"rewirl train --resume {shlex.quote(str(place.path))}"
+            if by_name
+            else place.in_python(self.agent.algorithm)
+        )
+        raise Stopped(f"stopped by {number.name} at step {self.step}; go on with: {how}")
 
     def _failed(self, problem: Exception) -> Failed:
         """In the environment: with a checkpoint of this very step. In the agent: the last one is the last good one."""

@@ -10,7 +10,7 @@ from typing import Any
 from rewirl.experiments.comparison import Comparison
 from rewirl.experiments.numbers import steps_text
 from rewirl.experiments.report.table import Record, Table
-from rewirl.experiments.runs import UNKNOWN, TrainedRun, is_lacking
+from rewirl.experiments.runs import UNKNOWN, TrainedRun, counted
 from rewirl.training.config import RunConfig
 
 
@@ -81,19 +81,11 @@ def _flag(name: str, value: Any) -> list[str]:
 
 def facts(runs: Sequence[TrainedRun], what: str) -> list[tuple[str, str]]:
     """Versions or machines of all sessions: each with how many runs it was, where they differ."""
-    found: dict[str, dict[str, set[int]]] = {}
-    for number, run in enumerate(runs):
-        for session in run.about:
-            for name, value in getattr(session, what).items():
-                found.setdefault(name, {}).setdefault(value, set()).add(number)
     rows = []
     unknown = sum(not any(getattr(session, what) for session in run.about) for run in runs)
-    for name, values in found.items():
-        counts = {value: len(which) for value, which in values.items()}
-        if lacking := sum(is_lacking(run, what, name) for run in runs):
-            counts[UNKNOWN] = lacking
+    for name, counts in counted(runs, what).items():
         if len(counts) == 1 and not unknown:
-            rows.append((name, next(iter(values))))
+            rows.append((name, next(iter(counts))))
         else:
             rows.append((name, "; ".join(f"{value} ({_runs(n)})" for value, n in counts.items())))
     if unknown:
