@@ -65,7 +65,7 @@ const InPlaceOrder& Layer::order() const {
     if (one.whose == wiring) return one.order;
   Kept& oldest = kept[next++ % kept.size()];
   oldest.whose = 0;  // of nobody until it is whole
-  in_place_order(shape, outputs, oldest.order);
+  in_place_order(shape, *this, oldest.order);
   oldest.whose = wiring;
   return oldest.order;
 }

@@ -19,6 +19,30 @@ float score_of(uint64_t found) {
   return score;
 }
 
+// What a target has and its network's layer has not, or has no longer.
+struct Loose {
+  Place place;
+  const float* values;  // as many as a block has
+};
+
+// Those of n links that are not zero, in the order of places, and one behind the last; `which` says which links of the order.
+template <class Which>
+std::vector<Loose> not_zero(const InPlaceOrder& order, size_t n, const float* weights, size_t block, const Which& which) {
+  std::vector<Loose> out(n + 1);
+  size_t found = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const size_t k = which(i);
+    const Loose one{order.places[k], weights + order.position[k * block]};
+    bool alive = false;
+    for (size_t j = 0; j < block; ++j) alive |= one.values[j] != 0.0f;
+    out[found] = one;
+    found += alive;
+  }
+  out[found] = {kNoPlace, nullptr};
+  out.resize(found + 1);
+  return out;
+}
+
 }  // namespace
 
 Target::Target(std::shared_ptr<Network> online) : online_(std::move(online)) {
@@ -30,7 +54,7 @@ Target::Target(std::shared_ptr<Network> online) : online_(std::move(online)) {
     std::copy_n(online_->w_.get() + layer.weight_at, layer.links(), mine.weights.get());
     mine.bias = aligned_floats(layer.shape.n_out);
     std::copy_n(online_->w_.get() + layer.bias_at, layer.shape.n_out, mine.bias.get());
-    mine.extra_weights = aligned_floats(0);
+    mine.extra.weights = aligned_floats(0);
     layers_.push_back(std::move(mine));
   }
   online_->targets_.push_back(this);
@@ -66,7 +90,7 @@ Batch Target::forward(const Batch& x) {
     const Batch out = last ? out_ : scratch().at(l % 2, layer.shape.n_out, x.size());
     Forward args{};
     args.links = layer.outputs.view(mine.weights.get());
-    if (mine.extra.links() > 0) args.extra = mine.extra.view(mine.extra_weights.get());
+    if (mine.extra.links() > 0) args.extra = mine.extra.view(mine.extra.weights.get());
     args.bias = mine.bias.get();
     args.x = in.data();
     args.y = out.data();
@@ -89,7 +113,7 @@ void Target::update(float tau) {
     const Layer& layer = layers[l];
     TargetLayer& mine = layers_[l];
     kernels().polyak(mine.weights.get(), online_->w_.get() + layer.weight_at, tau, layer.links());
-    kernels().polyak(mine.extra_weights.get(), nullptr, tau, mine.extra.links());
+    kernels().polyak(mine.extra.weights.get(), nullptr, tau, mine.extra.links());
     kernels().polyak(mine.bias.get(), online_->w_.get() + layer.bias_at, tau, layer.shape.n_out);
     if (mine.extra.links() > 0) prune(mine, layer);  // without extra links there are never more than k
   }
@@ -105,7 +129,7 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
   for (;;) {
     int64_t n_main = 0, n_extra = 0;
     int64_t alive = kernels().small(mine.weights.get(), k, block, mine.limit, found_.data(), &n_main);
-    alive += kernels().small(mine.extra_weights.get(), extra, block, mine.limit, found_.data() + n_main, &n_extra);
+    alive += kernels().small(mine.extra.weights.get(), extra, block, mine.limit, found_.data() + n_main, &n_extra);
     for (int64_t i = n_main; i < n_main + n_extra; ++i) found_[i] += uint64_t(k);
     n = n_main + n_extra;
     excess = alive - k;
@@ -116,7 +140,7 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
   if (excess <= 0) return;
   const uint64_t cut = nth_smallest(n, excess, mine.limit) >> 32;
   const auto drop = [&](int64_t at) {
-    float* w = at < k ? mine.weights.get() + at * block : mine.extra_weights.get() + (at - k) * block;
+    float* w = at < k ? mine.weights.get() + at * block : mine.extra.weights.get() + (at - k) * block;
     w[0] = 0.0f;  // most often all there is: a loop from here would be a call of memset for each
     for (int i = 1; i < block; ++i) w[i] = 0.0f;
   };
@@ -138,9 +162,7 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
       for (size_t i = 0; i < order.places.size(); ++i) place[from + order.position[i * block] / block] = order.places[i];
     };
     put_places(layer.order(), 0);
-    InPlaceOrder order;
-    in_place_order(layer.shape, mine.extra, order);
-    put_places(order, k);
+    put_places(mine.extra.order, k);
     std::sort(equal.begin(), equal.end(), [&](int64_t a, int64_t b) { return place[a] < place[b]; });
   }
   for (int64_t i = 0; i < excess; ++i) drop(equal[i]);
@@ -168,49 +190,43 @@ uint64_t Target::nth_smallest(int64_t n, int64_t nth, float limit) {
   return inside[nth - before - 1];
 }
 
-std::vector<Target::Loose> Target::loosen(int64_t index, const InPlaceOrder& before, const std::vector<uint32_t>& gone) const {
-  const TargetLayer& mine = layers_[index];
-  const int b = online_->layers()[index].shape.block;
-  const auto [places, values] = unlocked_extra(index);
-  std::vector<Loose> out(gone.size() + places.size());
-  size_t n = 0;
-  const auto add = [&](Place place, const auto& value_at) {
-    Loose& one = out[n];
-    one.place = place;
-    bool alive = false;
-    for (int i = 0; i < b; ++i) alive |= (one.values[i] = value_at(i)) != 0.0f;
-    n += alive;  // no branch: nothing could foresee which the target has pruned
-  };
-  for (const size_t k : gone)
-    add(before.places[k], [&](int i) { return mine.weights.get()[before.position[k * b + i]]; });
-  const auto dropped = std::ptrdiff_t(n);
-  for (size_t k = 0; k < places.size(); ++k) add(places[k], [&, v = &values](int i) { return (*v)[k * b + i]; });
-  out.resize(n);
-  std::inplace_merge(out.begin(), out.begin() + dropped, out.end(), [](const Loose& x, const Loose& y) { return x.place < y.place; });
-  return out;
-}
-
 Target::Moved Target::moved(int64_t index, const InPlaceOrder& before, const InPlaceOrder& after, const Passage& passage,
                             const GroupedLinks& outputs) const {
+  const TargetLayer& mine = layers_[index];
   const Shape& shape = online_->layers()[index].shape;
-  const int b = shape.block;
-  const std::vector<Loose> loose = loosen(index, before, passage.gone);
+  const size_t b = size_t(shape.block);
+  // No branch below depends on which links the target has pruned, or on where links went and came: nothing could foresee it.
+  std::vector<Loose> gone = not_zero(before, passage.gone.size(), mine.weights.get(), b, [&](size_t i) { return passage.gone[i]; });
+  const InPlaceOrder& order = mine.extra.order;
+  std::vector<Loose> extra = not_zero(order, order.places.size(), mine.extra.weights.get(), b, [](size_t i) { return i; });
   Moved out;
-  std::vector<Place> places;
-  std::vector<float> values;
-  places.reserve(loose.size());
-  values.reserve(loose.size() * b);
-  auto now = passage.come.begin();  // only where a link is new can the layer have one now that it did not have before
-  for (const Loose& one : loose) {
-    while (now != passage.come.end() && after.places[*now] < one.place) ++now;
-    if (now != passage.come.end() && after.places[*now] == one.place) {
-      for (int i = 0; i < b; ++i) out.back.emplace_back(after.position[size_t(*now) * b + i], one.values[i]);
-    } else {
-      places.push_back(one.place);
-      for (int i = 0; i < b; ++i) values.push_back(one.values[i]);
+  size_t n = 0;
+  for (size_t e = 0, g = 0; extra[e].place != kNoPlace;) {
+    const Place here = extra[e].place, grown = passage.grown[g];
+    if (here == grown) {  // seldom
+      for (size_t i = 0; i < b; ++i) out.back.emplace_back(after.position[passage.come[g] * b + i], extra[e].values[i]);
+      ++e;
+      continue;
     }
+    const bool stays = here < grown;
+    extra[n] = extra[e];
+    n += stays;
+    e += stays;
+    g += !stays;
   }
-  put_extra(out, shape, outputs, std::move(places), values.data());
+  extra[n] = {kNoPlace, nullptr};
+  n += gone.size() - 1;
+  std::vector<Place> places(n);
+  std::vector<float> values(n * b);
+  for (size_t d = 0, e = 0; d + e < n;) {
+    const bool next_gone = gone[d].place < extra[e].place;
+    const Loose one = *(next_gone ? &gone[d] : &extra[e]);
+    places[d + e] = one.place;
+    for (size_t i = 0; i < b; ++i) values[(d + e) * b + i] = one.values[i];
+    d += next_gone;
+    e += !next_gone;
+  }
+  out.extra = beside(shape, outputs, std::move(places), values.data());
   return out;
 }
 
@@ -219,30 +235,23 @@ void Target::rewired(int64_t index, const Passage& passage, Moved moved) noexcep
   carry(passage, 0, mine.weights.get());
   for (const auto& [position, value] : moved.back) mine.weights.get()[position] = value;
   mine.extra = std::move(moved.extra);
-  mine.extra_weights = std::move(moved.extra_weights);
 }
 
-void Target::put_extra(Moved& to, const Shape& shape, const GroupedLinks& outputs, std::vector<Place> places,
-                       const float* values) {
-  InPlaceOrder order{std::move(places), {}};
-  if (!order.places.empty()) to.extra = beside(outputs, shape, order);
-  to.extra_weights = aligned_floats(int64_t(order.position.size()));
-  for (size_t k = 0; k < order.position.size(); ++k) to.extra_weights.get()[order.position[k]] = values[k];
+ExtraLinks Target::beside(const Shape& shape, const GroupedLinks& outputs, std::vector<Place> places, const float* values) {
+  ExtraLinks out;
+  out.order.places = std::move(places);
+  if (!out.order.places.empty()) static_cast<GroupedLinks&>(out) = rewirl::beside(outputs, shape, out.order);
+  out.weights = aligned_floats(int64_t(out.order.position.size()));
+  for (size_t k = 0; k < out.order.position.size(); ++k) out.weights.get()[out.order.position[k]] = values[k];
+  return out;
 }
 
 std::pair<std::vector<Place>, std::vector<float>> Target::extra(int64_t index) const {
   std::lock_guard<std::mutex> lock(online_->mutex_);
-  return unlocked_extra(index);
-}
-
-std::pair<std::vector<Place>, std::vector<float>> Target::unlocked_extra(int64_t index) const {
-  const TargetLayer& mine = layer(index);
-  if (mine.extra.links() == 0) return {};
-  InPlaceOrder order;
-  in_place_order(online_->layer(index).shape, mine.extra, order);
-  std::vector<float> values(order.position.size());
-  for (size_t k = 0; k < values.size(); ++k) values[k] = mine.extra_weights.get()[order.position[k]];
-  return {order.places, values};
+  const ExtraLinks& mine = layer(index).extra;
+  std::vector<float> values(mine.order.position.size());
+  for (size_t k = 0; k < values.size(); ++k) values[k] = mine.weights.get()[mine.order.position[k]];
+  return {mine.order.places, values};
 }
 
 void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const float* values) {
@@ -254,10 +263,7 @@ void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const fl
   for (int64_t k = 0; k < n; ++k)
     if (std::binary_search(taken.begin(), taken.end(), checked[k]))
       throw std::invalid_argument("extra link " + std::to_string(k) + " of a target is also a link of its network");
-  Moved made;
-  put_extra(made, online.shape, online.outputs, std::move(checked), values);
-  layers_[index].extra = std::move(made.extra);
-  layers_[index].extra_weights = std::move(made.extra_weights);
+  layers_[index].extra = beside(online.shape, online.outputs, std::move(checked), values);
 }
 
 std::pair<int64_t, int64_t> Target::alive(int64_t index) const {
@@ -270,7 +276,7 @@ std::pair<int64_t, int64_t> Target::alive(int64_t index) const {
     for (int64_t k = 0; k < links; k += block) n += std::any_of(w + k, w + k + block, [](float v) { return v != 0.0f; });
     return n * block;
   };
-  return {count(mine.weights.get(), online.links()), count(mine.extra_weights.get(), mine.extra.links())};
+  return {count(mine.weights.get(), online.links()), count(mine.extra.weights.get(), mine.extra.links())};
 }
 
 std::map<std::string, int64_t> Target::bytes() const {

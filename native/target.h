@@ -13,10 +13,15 @@ namespace rewirl {
 // A target layer can be non-zero where the online layer has links, and where it kept links that the online layer dropped.
 // The first share the online layer's index arrays and order; only the second, the extra ones, have indices of their own.
 // Pruned entries hold 0.
+struct ExtraLinks : GroupedLinks {
+  InPlaceOrder order;
+  std::shared_ptr<float> weights;
+
+  int64_t bytes() const { return GroupedLinks::bytes() + int64_t(order.places.size() + order.position.size()) * 4; }
+};
 struct TargetLayer {
   std::shared_ptr<float> weights, bias;
-  GroupedLinks extra;
-  std::shared_ptr<float> extra_weights;
+  ExtraLinks extra;
   float limit = 1e-3f;  // magnitudes below this are looked at when pruning: only a guess, never in the result
 };
 
@@ -32,8 +37,7 @@ class Target {
   // drops, or had none, goes to links that there are now, or beside them. First all that needs memory, then what changes.
   struct Moved {
     std::vector<std::pair<uint32_t, float>> back;  // positions that get their weights back
-    GroupedLinks extra;
-    std::shared_ptr<float> extra_weights;
+    ExtraLinks extra;
   };
   Moved moved(int64_t layer, const InPlaceOrder& before, const InPlaceOrder& after, const Passage& passage,
               const GroupedLinks& outputs) const;
@@ -51,15 +55,8 @@ class Target {
  private:
   void prune(TargetLayer& mine, const Layer& layer);
   uint64_t nth_smallest(int64_t n, int64_t nth, float limit);
-  std::pair<std::vector<Place>, std::vector<float>> unlocked_extra(int64_t layer) const;
-  struct Loose {
-    Place place;
-    float values[4];  // as many as a block has
-  };
-  std::vector<Loose> loosen(int64_t layer, const InPlaceOrder& before, const std::vector<uint32_t>& gone) const;
   // Links beside those of the network's layer.
-  static void put_extra(Moved& to, const Shape& shape, const GroupedLinks& outputs, std::vector<Place> places,
-                        const float* values);
+  static ExtraLinks beside(const Shape& shape, const GroupedLinks& outputs, std::vector<Place> places, const float* values);
 
   std::shared_ptr<Network> online_;
   std::vector<TargetLayer> layers_;

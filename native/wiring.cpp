@@ -1,6 +1,7 @@
 #include "wiring.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -72,12 +73,18 @@ const Rows& by_outputs(const Shape& shape, const Rows& by_inputs) {
   return out;
 }
 
-// Rows in their order, or those together that have about as many links.
+// Rows in their order, or those together that have about as many links: most of them first.
 std::vector<uint16_t> order_of(const Rows& rows, bool sort) {
   std::vector<uint16_t> out(rows.padded());
-  std::iota(out.begin(), out.end(), uint16_t(0));
-  if (sort)
-    std::stable_sort(out.begin(), out.end(), [&](uint16_t a, uint16_t b) { return rows.links_of(a) > rows.links_of(b); });
+  if (!sort) {
+    std::iota(out.begin(), out.end(), uint16_t(0));
+    return out;
+  }
+  std::vector<uint32_t> next(size_t(rows.columns) + 2, 0);  // a counting sort, by how many links a row lacks
+  const auto lacks = [&](size_t row) { return size_t(rows.columns) - rows.links_of(row); };
+  for (size_t row = 0; row < out.size(); ++row) ++next[lacks(row) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (size_t row = 0; row < out.size(); ++row) out[next[lacks(row)]++] = uint16_t(row);
   return out;
 }
 
@@ -96,42 +103,22 @@ void group_outputs(const Rows& rows, int block, GroupedLinks& to, InPlaceOrder& 
   grouping::Grouping(to, rows, block, [position](uint32_t link, uint32_t at) { position[link] = at; });
 }
 
-// Calls f(row, column, position) for every link; for any one column, rows ascend.
+// Calls f(column, position) for every link of the row that is number r of group g.
 template <class F>
-void for_each_link(const GroupedLinks& links, const F& f) {
+void for_each_link(const GroupedLinks& links, int g, int r, const F& f) {
   const KindList& list = list_of(links.kinds);
-  std::vector<uint16_t> slot_of(links.row.size());  // as row r of group g a row has slot 4g + r
-  for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[links.row[slot]] = uint16_t(slot);
-  for (size_t row = 0; row < slot_of.size(); ++row) {
-    const int g = slot_of[row] / 4, r = slot_of[row] % 4;
-    const uint16_t* other = links.other.data() + links.column[g];
-    uint32_t position = links.first_weights()[g];
-    for (int i = 0; i < list.size; ++i) {
-      const int kind = list.kind[i], n = links.count[size_t(g) * list.size + i];
-      const int columns = kSizes.columns[kind], per_entry = kSizes.links[kind];
-      if (kKind[kind].has(r)) {
-        const uint16_t* column = other + kKind[kind].column[r];
-        uint32_t at = position + kSizes.place[kind][r];
-        for (int j = 0; j < n; ++j, column += columns, at += per_entry) f(int(row), int(*column), at);
-      }
-      other += n * columns;
-      position += uint32_t(n * per_entry);
+  const uint16_t* other = links.other.data() + links.column[g];
+  uint32_t position = links.first_weights()[g];
+  for (int i = 0; i < list.size; ++i) {
+    const int kind = list.kind[i], n = links.count[size_t(g) * list.size + i];
+    const int columns = kSizes.columns[kind], per_entry = kSizes.links[kind];
+    if (kKind[kind].has(r)) {
+      const uint16_t* column = other + kKind[kind].column[r];
+      uint32_t at = position + kSizes.place[kind][r];
+      for (int j = 0; j < n; ++j, column += columns, at += per_entry) f(*column, at);
     }
-  }
-}
-
-// How many links each column has, from the entries: there are fewer of them than links.
-void count_columns(const GroupedLinks& links, uint32_t* n_links) {
-  const KindList& list = list_of(links.kinds);
-  const uint16_t* other = links.other.data();
-  for (size_t i = 0; i < links.count.size(); ++i) {
-    const Kind& kind = kKind[list.kind[i % list.size]];
-    const int columns = kind.columns();
-    uint32_t each[4] = {};
-    for (int r = 0; r < 4; ++r)
-      if (kind.has(r)) ++each[kind.column[r]];
-    for (int j = 0; j < links.count[i]; ++j)
-      for (int c = 0; c < columns; ++c) n_links[*other++] += each[c];
+    other += n * columns;
+    position += uint32_t(n * per_entry);
   }
 }
 
@@ -186,19 +173,38 @@ GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, InPlaceOrde
   return out;
 }
 
-void in_place_order(const Shape& shape, const GroupedLinks& outputs, InPlaceOrder& out) {
-  std::vector<uint32_t> next(size_t(shape.n_in) + 1, 0);
-  count_columns(outputs, next.data() + 1);
-  for (int j = 0; j < shape.n_in; ++j) next[j + 1] += next[j];
-  out.position.resize(size_t(outputs.links()));
-  out.places.resize(out.position.size() / shape.block);
+void in_place_order(const Shape& shape, const GroupedLayer& layer, InPlaceOrder& out) {
+  const GroupedLinks& links = layer.inputs;
+  std::vector<uint16_t> slot_of(links.row.size());  // as row r of group g an input has slot 4g + r
+  for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[links.row[slot]] = uint16_t(slot);
+  const size_t n = layer.position.size();
+  out.position.resize(n + 1);  // one more: what is not there is written too, and then overwritten
+  out.places.resize(n / shape.block + 1);
   const int shift = shape.block / 2;  // of 1, 2 and 4: a division by the block takes longer than all else here
   const Place per_input = Place(shape.n_out >> shift);
-  for_each_link(outputs, [&](int output, int input, uint32_t position) {
-    const uint32_t k = next[input]++;
-    out.position[k] = position;
-    out.places[k >> shift] = Place(input) * per_input + Place(output >> shift);  // the same for all links of a block
-  });
+  // An input's links come in the order of kinds, and leave these small tables in the order of outputs.
+  std::vector<uint32_t> position(size_t(shape.n_out) + 8);
+  std::vector<uint8_t> there(position.size());
+  size_t k = 0;
+  for (int input = 0; input < shape.n_in; ++input) {
+    for_each_link(links, slot_of[input] / 4, slot_of[input] % 4, [&](uint16_t output, uint32_t at) {
+      position[output] = layer.position[at];
+      there[output] = 1;
+    });
+    for (int begin = 0; begin < shape.n_out; begin += 8) {
+      uint64_t eight;
+      std::memcpy(&eight, &there[begin], 8);
+      if (eight == 0) continue;
+      for (int output = begin; output < begin + 8; ++output) {
+        out.position[k] = position[output];
+        out.places[k >> shift] = Place(input) * per_input + Place(output >> shift);  // the same for all links of a block
+        k += there[output];
+      }
+    }
+    std::fill(there.begin(), there.end(), uint8_t(0));
+  }
+  out.position.resize(n);
+  out.places.resize(n / shape.block);
 }
 
 void replace(const InPlaceOrder& before, Passage& passage, InPlaceOrder& after) {
@@ -207,33 +213,31 @@ void replace(const InPlaceOrder& before, Passage& passage, InPlaceOrder& after) 
   if (dropped.size() != n_grown)
     throw std::invalid_argument("rewiring keeps the number of links: places dropped are " + str(dropped.size()) + ", grown " +
                                 str(n_grown));
-  constexpr Place kNone = UINT32_MAX;  // behind every place, so that no loop below has to ask whether a list has ended
-  dropped.push_back(kNone);
-  grown.push_back(kNone);
+  dropped.push_back(kNoPlace);
+  grown.push_back(kNoPlace);
   gone.resize(n_grown);
   come.resize(n_grown);
   after.places.resize(n + n_grown);
   old.resize(n + n_grown);
-  Place* const places = after.places.data();
-  uint32_t* const olds = old.data();
-  size_t d = 0, g = 0, made = 0;  // links dropped, grown, and in the new order so far
-  for (size_t k = 0; k <= n; ++k) {
-    const Place here = k < n ? before.places[k] : kNone;
-    for (; grown[g] < here; ++g, ++made) {
-      come[g] = uint32_t(made);
-      places[made] = grown[g];
-      olds[made] = 0;  // of no meaning
+  size_t k = 0, d = 0, g = 0, made = 0;  // links seen, dropped, grown, and in the new order so far
+  for (;;) {
+    const Place next = std::min(dropped[d], grown[g]);
+    for (; k < n && before.places[k] < next; ++k, ++made) {
+      after.places[made] = before.places[k];
+      old[made] = uint32_t(k);
     }
-    if (k == n) break;
-    if (grown[g] == here) throw std::invalid_argument("place " + str(here) + " cannot grow a link: it has one");
-    if (dropped[d] == here) {
-      gone[d++] = uint32_t(k);
+    if (next == kNoPlace) break;
+    const bool taken = k < n && before.places[k] == next;
+    if (grown[g] == next) {
+      if (taken) throw std::invalid_argument("place " + str(next) + " cannot grow a link: it has one");
+      come[g++] = uint32_t(made);
+      old[made] = 0;  // of no meaning
+      after.places[made++] = next;
     } else {
-      places[made] = here;
-      olds[made++] = uint32_t(k);
+      if (!taken) throw std::invalid_argument("place " + str(next) + " cannot drop its link: it has none");
+      gone[d++] = uint32_t(k++);
     }
   }
-  if (d < n_grown) throw std::invalid_argument("place " + str(dropped[d]) + " cannot drop its link: it has none");
   after.places.resize(n);
 }
 

@@ -25,6 +25,7 @@ struct GroupedLinks {
 
 // A place is where a block of `block` links can be: place = input * (n_out / block) + output / block.
 using Place = uint32_t;
+constexpr Place kNoPlace = UINT32_MAX;  // behind every place
 struct Shape {
   int n_in, n_out, block;
   int64_t n_places() const { return int64_t(n_in) * (n_out / block); }
@@ -51,11 +52,11 @@ struct GroupedLayer {
 void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLayer& to);
 // The same for a target's extra links, in the groups of its network's layer.
 GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, InPlaceOrder& order);
-// The order of links that were grouped before.
-void in_place_order(const Shape& shape, const GroupedLinks& links, InPlaceOrder& order);
+// The order of a layer's links that were grouped before.
+void in_place_order(const Shape& shape, const GroupedLayer& layer, InPlaceOrder& order);
 
 // From one wiring to the next: `dropped` places lose their links and `grown` places get as many. Both lists are checked: ascending,
-// none twice, the first taken, the second free.
+// none twice, the first taken, the second free; then they end in kNoPlace, so that no loop has to ask whether there are more.
 struct Passage {
   std::vector<Place> dropped, grown;
   std::vector<uint32_t> gone, come;  // which of the old places they were, and which of the new ones they are

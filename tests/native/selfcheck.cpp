@@ -42,8 +42,7 @@ void check(int n_in, int n_out, int block, int batch, int percent = 50) {
   // the same links as a dense matrix, and where each of them stands
   std::vector<double> dense(size_t(n_in) * n_out), bias(n_out);
   std::vector<int64_t> where(dense.size(), -1);
-  InPlaceOrder order;
-  in_place_order(shape, net->layer(0).outputs, order);
+  const InPlaceOrder& order = net->layer(0).order();
   for (size_t k = 0; k < order.position.size(); ++k) {
     const int64_t place = order.places[k / block];
     const size_t cell = size_t(place % (n_out / block) * block + int64_t(k % block)) * n_in + place / (n_out / block);

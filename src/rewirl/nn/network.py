@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from rewirl import _core
 from rewirl._core import Batch
 from rewirl.topology import Links, Rule
-from rewirl.topology.links import _owned
 
 Floats = NDArray[np.float32]
 Kind = TypeVar("Kind", bound=np.generic)
@@ -137,7 +136,7 @@ class Network:
         values = np.empty((self._counts[layer] // block, block), dtype=kind)
         places = np.empty(len(values), dtype=np.int64)
         read(layer, places, values.reshape(-1))
-        return Links(self.sizes[layer], self.sizes[layer + 1], block, _owned(places)), values
+        return Links._known(self.sizes[layer], self.sizes[layer + 1], block, places), values
 
     def _wired(self, layer: int) -> tuple[Links, NDArray[np.int64]]:
         return self._in_places(layer, np.int64, self._core.in_place_order)

@@ -51,6 +51,13 @@ class Links:
     def __hash__(self) -> int:
         return hash((self.n_in, self.n_out, self.block, self.places.tobytes()))
 
+    @classmethod
+    def _known(cls, n_in: int, n_out: int, block: int, places: NDArray[np.int64]) -> Links:
+        """The same without a look at `places`, which become read-only: for the core's own, which are right."""
+        links = object.__new__(cls)
+        links.__dict__.update(n_in=n_in, n_out=n_out, block=block, places=_owned(places))
+        return links
+
     @property
     def n_places(self) -> int:
         """Places that the layer has, taken or free."""
