@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from datetime import date
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from peers import PEERS, Peer
+from peers import PEERS, Peer, add_options
 from rewirl import nn
 from rewirl.training import RunConfig, start
 from rewirl.training.about import processor
@@ -57,8 +56,7 @@ def main() -> None:
     parser.add_argument("--algorithms", nargs="+", default=["td3", "sac"], choices=["td3", "sac"])
     parser.add_argument("--rounds", type=int, default=15, help="rounds over all contenders")
     parser.add_argument("--steps", type=int, default=200, help="steps of each contender per round")
-    parser.add_argument("--core", type=int, default=1, help="core that everything is pinned to")
-    parser.add_argument("--peers-python", default=sys.executable, help="interpreter that has the other libraries")
+    add_options(parser)
     parser.add_argument("--json", type=Path, help="also write everything measured to this file")
     args = parser.parse_args()
 
@@ -68,7 +66,7 @@ def main() -> None:
     for algorithm in args.algorithms:
         contenders = [ours(*how) for how in OURS[algorithm]]
         n_ours = len(contenders)
-        peers = [Peer("loop", name, algorithm, python=args.peers_python, core=args.core) for name in AGENTS]
+        peers = [Peer("loop", name, algorithm, args.peers_python, args.core, args.published) for name in AGENTS]
         contenders += [(f"{p.name} {p.version}", p.round) for p in peers if not p.absent]
         seconds: dict[str, list[float]] = {name: [] for name, _ in contenders}
         for _ in range(args.rounds):

@@ -1,13 +1,15 @@
 """The peers themselves, one small class each, for `peers.py` alone; see there for how they are run.
 
-All train dense agents of one shape on one task: HalfCheetah-v5 (17 observations, 6 actions), two hidden
-layers of 256, two critics, τ = 0.005, γ = 0.99. TD3: batch 100, lr 1e-3, actor and targets every second
-update. SAC: batch 256, lr 3e-4, temperature fixed at 0.2. Where a library differs, its class says so.
+All train agents of one shape on one task, and all but the paper's code dense ones: HalfCheetah-v5 (17 observations,
+6 actions), two hidden layers of 256, two critics, τ = 0.005, γ = 0.99. TD3: batch 100, lr 1e-3, actor and targets
+every second update. SAC: batch 256, lr 3e-4, temperature fixed at 0.2. Where a library differs, its class says so.
 """
 
 from __future__ import annotations
 
 import copy
+import os
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from itertools import pairwise
@@ -37,6 +39,8 @@ def build(name: str, algorithm: Algorithm, mode: Mode) -> Any:
         return RLtools(algorithm, mode)
     if name in ("stable-baselines3", "sbx"):
         return Baselines(name.replace("-", "_"), algorithm)
+    if name == "published-ds-td3":
+        return PublishedDSTD3(algorithm)
     if mode == "loop" or (name == "dense-matmuls" and mode == "act"):
         raise ValueError(f"{name} has no mode {mode}")
     return {"dense-matmuls": DenseMatmuls, "torch-eager": TorchEager}[name](algorithm)
@@ -180,6 +184,49 @@ class TorchEager:
         with self.torch.no_grad():
             for new, old in zip(online.parameters(), target.parameters(), strict=True):
                 old.lerp_(new, TAU)
+
+
+class PublishedDSTD3:
+    """The paper's own code: masks over dense weights, targets pruned by sorting; here with λ = (7, 64).
+
+    It comes from a clone of GhadaSokar/Dynamic-Sparse-Training-for-Deep-Reinforcement-Learning, whose folder the
+    environment variable PUBLISHED_DS_TD3 names. The replay, which it takes from elsewhere, is one of tensors."""
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        folder = os.environ.get("PUBLISHED_DS_TD3")
+        if algorithm != "td3" or not folder:
+            raise ValueError("it has no SAC" if folder else "--published names no clone of its repository")
+        sys.path.insert(0, folder)
+        self.torch: Any = import_module("torch")
+        self.torch.set_num_threads(1)
+        self.agent = import_module("DS_TD3").SETSparseTD3(OBSERVATIONS, ACTIONS, 1.0, epsilonHid1=7, epsilonHid2=64)
+        states, actions, rewards, followings = transitions()
+        self.observations = states
+        columns = (states, actions, followings, rewards, np.ones_like(rewards))
+        self.replay = [self.torch.from_numpy(column) for column in columns]
+        self.env = gymnasium.make(TASK)
+        self.state, self.at = self.env.reset(seed=1)[0], 0
+
+    def sample(self, size: int) -> list[Any]:
+        chosen = self.torch.randint(len(self.observations), (size,))
+        return [column[chosen] for column in self.replay]
+
+    def update(self) -> None:
+        self.agent.train(self, BATCH["td3"])
+
+    def act(self, observation: Array) -> Array:
+        action: Array = self.agent.select_action(observation)
+        return action
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            action = (self.act(self.state) + np.random.normal(0, EXPLORATION, ACTIONS)).clip(-1, 1)
+            following, reward, _, truncated, _ = self.env.step(action)
+            for column, value in zip(self.replay, (self.state, action, following, [reward]), strict=False):
+                column[self.at % len(column)] = self.torch.as_tensor(value)
+            self.at += 1
+            self.state = self.env.reset()[0] if truncated else following
+            self.update()
 
 
 class Baselines:

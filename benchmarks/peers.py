@@ -38,6 +38,7 @@ PEERS = {
     "sbx": "sbx-rl",
     "torch-eager": "torch",
     "stable-baselines3": "stable-baselines3",
+    "published-ds-td3": "torch",
 }
 """Every peer, with the distribution whose version stands for it."""
 
@@ -54,6 +55,13 @@ ONE_THREAD = {
 }
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What every benchmark that has peers must be told."""
+    parser.add_argument("--core", type=int, default=1, help="core that everything is pinned to")
+    parser.add_argument("--peers-python", default=sys.executable, help="interpreter that has the other libraries")
+    parser.add_argument("--published", type=Path, help="a clone of the repository of the paper's own DS-TD3")
+
+
 class PeerError(RuntimeError):
     """A peer gave no answer."""
 
@@ -68,6 +76,7 @@ class Peer:
         algorithm: Algorithm,
         python: str = sys.executable,
         core: int | None = None,
+        published: Path | None = None,
     ) -> None:
         self.name, self.mode, self.algorithm = name, mode, algorithm
         self.version = ""
@@ -78,8 +87,9 @@ class Peer:
         self._command = [python, str(Path(__file__).resolve()), mode, name, algorithm]
         self._command += [] if core is None else ["--core", str(core)]
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        env = {**os.environ, **({"PUBLISHED_DS_TD3": str(published.resolve())} if published else {})}
         try:
-            self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=null, text=True)
+            self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=null, text=True, env=env)
             ready = self._ask("")
         except (OSError, PeerError) as error:
             self.absent = str(error)

@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import resource
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from peers import DELAY, PEERS, Peer
+from peers import DELAY, PEERS, Peer, add_options
 from rewirl import nn
 from rewirl.agents import ActionBox, ActorCritic, SACAgent, SACOptions, TD3Agent, TD3Options, Transitions, WiringOptions
 from rewirl.topology import SET, Dense
@@ -175,8 +174,7 @@ def main() -> None:
     parser.add_argument("--algorithms", nargs="+", default=["td3", "sac"], choices=["td3", "sac"])
     parser.add_argument("--rounds", type=int, default=20, help="rounds over all contenders")
     parser.add_argument("--updates", type=int, default=20, help="updates of each contender per round")
-    parser.add_argument("--core", type=int, default=1, help="core that everything is pinned to")
-    parser.add_argument("--peers-python", default=sys.executable, help="interpreter that has the other libraries")
+    add_options(parser)
     parser.add_argument("--json", type=Path, help="also write everything measured to this file")
     args = parser.parse_args()
 
@@ -185,7 +183,7 @@ def main() -> None:
     report: dict[str, object] = {"date": str(date.today()), "machine": processor(), "isa": nn.isa()}
     for algorithm in args.algorithms:
         mine = our_contenders(algorithm)
-        started = [Peer("update", name, algorithm, python=args.peers_python, core=args.core) for name in PEERS]
+        started = [Peer("update", name, algorithm, args.peers_python, args.core, args.published) for name in PEERS]
         there = [Contender(f"{p.name} {p.version}", p.round) for p in started if not p.absent]
         measure([*mine, *there], args.rounds, args.updates)
         print(
