@@ -43,6 +43,16 @@ std::vector<Loose> not_zero(const InPlaceOrder& order, size_t n, const float* we
   return out;
 }
 
+// Links beside those of the network's layer.
+ExtraLinks extra_links(const Shape& shape, const GroupedLinks& outputs, std::vector<Place> places, const float* values) {
+  ExtraLinks out;
+  out.order.places = std::move(places);
+  if (!out.order.places.empty()) static_cast<GroupedLinks&>(out) = beside(outputs, shape, out.order);
+  out.weights = aligned_floats(int64_t(out.order.position.size()));
+  for (size_t k = 0; k < out.order.position.size(); ++k) out.weights.get()[out.order.position[k]] = values[k];
+  return out;
+}
+
 }  // namespace
 
 Target::Target(std::shared_ptr<Network> online) : online_(std::move(online)) {
@@ -226,7 +236,7 @@ Target::Moved Target::moved(int64_t index, const InPlaceOrder& before, const InP
     d += next_gone;
     e += !next_gone;
   }
-  out.extra = beside(shape, outputs, std::move(places), values.data());
+  out.extra = extra_links(shape, outputs, std::move(places), values.data());
   return out;
 }
 
@@ -235,15 +245,6 @@ void Target::rewired(int64_t index, const Passage& passage, Moved moved) noexcep
   carry(passage, 0, mine.weights.get());
   for (const auto& [position, value] : moved.back) mine.weights.get()[position] = value;
   mine.extra = std::move(moved.extra);
-}
-
-ExtraLinks Target::beside(const Shape& shape, const GroupedLinks& outputs, std::vector<Place> places, const float* values) {
-  ExtraLinks out;
-  out.order.places = std::move(places);
-  if (!out.order.places.empty()) static_cast<GroupedLinks&>(out) = rewirl::beside(outputs, shape, out.order);
-  out.weights = aligned_floats(int64_t(out.order.position.size()));
-  for (size_t k = 0; k < out.order.position.size(); ++k) out.weights.get()[out.order.position[k]] = values[k];
-  return out;
 }
 
 std::pair<std::vector<Place>, std::vector<float>> Target::extra(int64_t index) const {
@@ -263,7 +264,7 @@ void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const fl
   for (int64_t k = 0; k < n; ++k)
     if (std::binary_search(taken.begin(), taken.end(), checked[k]))
       throw std::invalid_argument("extra link " + std::to_string(k) + " of a target is also a link of its network");
-  layers_[index].extra = beside(online.shape, online.outputs, std::move(checked), values);
+  layers_[index].extra = extra_links(online.shape, online.outputs, std::move(checked), values);
 }
 
 std::pair<int64_t, int64_t> Target::alive(int64_t index) const {

@@ -55,8 +55,6 @@ class Target {
  private:
   void prune(TargetLayer& mine, const Layer& layer);
   uint64_t nth_smallest(int64_t n, int64_t nth, float limit);
-  // Links beside those of the network's layer.
-  static ExtraLinks beside(const Shape& shape, const GroupedLinks& outputs, std::vector<Place> places, const float* values);
 
   std::shared_ptr<Network> online_;
   std::vector<TargetLayer> layers_;
