@@ -43,8 +43,11 @@ def run(args: argparse.Namespace) -> None:
     """Writes the files, and says what they need."""
     policy = policy_at(args.run, args.best)
     only_shown()
-    if around := policy.metadata.get("wrappers"):
-        show(f"note: it acts on, and in units of, the task with {around} around it: what runs it has to do the same")
+    if policy.around:
+        show(
+            f"note: it acts on, and in units of, the task with {policy.around} around it: "
+            "what runs it has to do the same"
+        )
     lossy = args.to == "c" and args.dtype != "f32"
     seen, told = _observations(policy) if lossy else (None, "")
     try:
@@ -61,7 +64,7 @@ def _observations(policy: Policy) -> tuple[Floats | None, str]:
     try:
         if not policy.task:
             raise Refused("the policy file does not say for which task it is")
-        if policy.metadata.get("wrappers"):
+        if policy.around:
             raise Refused("only Python knows what is around its task")
         seen, _ = watch(policy, policy.task, episodes=1, seed=0)
     except (Refused, Failed) as error:

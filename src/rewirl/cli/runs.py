@@ -24,7 +24,8 @@ def file_at(path: Path, best: bool) -> Path:
 
 def without_wrappers(policy: Policy) -> str | None:
     """What to say when a task is made by its name, and the policy was trained in more than that."""
-    wrappers = policy.metadata.get("wrappers")
-    if not wrappers:
+    if not policy.around:
         return None
-    return f"note: it was trained with {wrappers} around the task, which only Python knows: here the task is without"
+    return (
+        f"note: it was trained with {policy.around} around the task, which only Python knows: here the task is without"
+    )

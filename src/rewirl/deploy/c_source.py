@@ -114,8 +114,8 @@ def export_c(
 
 
 def _task(policy: Policy) -> str:
-    around = policy.metadata.get("wrappers")
-    return f"{policy.task or 'some task'}{f' with {around} around it' if around else ''}"
+    around = f" with {policy.around} around it" if policy.around else ""
+    return f"{policy.task or 'some task'}{around}"
 
 
 def check_name(name: str) -> None:

@@ -105,6 +105,11 @@ class Policy:
         """Links of each layer."""
         return tuple(layer.links for layer in self.layers)
 
+    @property
+    def around(self) -> str:
+        """What was around its task in training, such as wrappers, and only Python knows; empty if nothing was."""
+        return self.metadata.get("wrappers", "")
+
     def outputs(self, observation: Floats) -> Floats:
         """What the network says, before tanh and the box: for one observation or for several."""
         x = observation

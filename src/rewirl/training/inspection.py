@@ -250,8 +250,8 @@ def _activity(policy: Policy, episodes: int, seed: int, notes: list[str]) -> Act
     if not policy.task:
         notes.append("which neurons never act is not known: the policy file does not say for which task it is")
         return None
-    if wrappers := policy.metadata.get("wrappers"):
-        notes.append(f"the episodes were without what was around the task, {wrappers}, which only Python knows")
+    if policy.around:
+        notes.append(f"the episodes were without what was around the task, {policy.around}, which only Python knows")
     try:
         x, result = watch(policy, policy.task, episodes=episodes, seed=seed)
     except (Refused, Failed) as error:

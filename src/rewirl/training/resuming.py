@@ -179,7 +179,7 @@ def _check_wrappers(run: Run, place: RunFolder) -> None:
     for file in (place.policy, place.best_policy):
         if before is None:
             with suppress(OSError, Refused):
-                before = Policy.load(file).metadata.get("wrappers", "")
+                before = Policy.load(file).around
     now = wrappers_of(run.loop.env.env)
     if before is not None and before != now:  # else there is nothing to compare with
         raise Refused(
