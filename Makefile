@@ -31,8 +31,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/update.py
 
 results: $(VENV)/.dev
-	$(BIN)/rewirl report results/paper-td3 results/no-decay --out results/report --title "rewirl: the paper's comparison" --at 300000
-	$(BIN)/rewirl report results/paper-td3/HalfCheetah-v5 results/no-decay/HalfCheetah-v5 --out results/report-1m --title "rewirl: HalfCheetah at 1M steps" --at 1000000
+	$(BIN)/rewirl report results/paper-td3 results/no-decay --out results/report --title "rewirl: the paper's comparison" --at 1000000
+	$(BIN)/rewirl report results/paper-td3 results/no-decay --out results/report-300k --title "rewirl: the paper's comparison at 300k steps" --at 300000
 	$(BIN)/rewirl report results/studies --out results/report-studies --title "rewirl: open choices" --at 300000
 
 # What a user needs.
