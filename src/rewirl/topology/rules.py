@@ -119,10 +119,11 @@ class DropAndGrow(Rule):
         if c == 0:
             return _unchanged(links)
         # Growth sees the wiring before the drop (L7 tests X == 0, L8 masks): no link comes straight back.
-        grown = _ascending(integer_array("grown", self.choose_growth(links, c, rng, gradients)).astype(np.int64))
-        dropped = _ascending(links.places[self.choose_drops(links, weights, c)])
-        if not len(dropped) == len(grown) == c:
-            raise ValueError(f"rule {self.name!r} dropped {len(dropped)} and grew {len(grown)}: both must be {c}")
+        grown = np.sort(integer_array("grown", self.choose_growth(links, c, rng, gradients)).astype(np.int64))
+        dropped = np.sort(links.places[self.choose_drops(links, weights, c)])
+        gone, come = (len(places) - np.count_nonzero(places[1:] == places[:-1]) for places in (dropped, grown))
+        if not gone == come == c:
+            raise ValueError(f"rule {self.name!r} dropped {gone} and grew {come}: both must be {c}")
         return Change(links, dropped, grown)
 
     def choose_drops(self, links: Links, weights: Floats, count: int) -> Indices:
@@ -203,17 +204,6 @@ RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Dense, Static, SET,
 def _unchanged(links: Links) -> Change:
     none = np.empty(0, dtype=np.int64)
     return Change(links, none, none)
-
-
-def _ascending(places: Indices) -> Indices:
-    """Sorted, none twice. Most often they are already, and to look costs less than to do it."""
-    if not _rising(places):
-        places = np.sort(places)
-    return places if _rising(places) else np.unique(places)
-
-
-def _rising(places: Indices) -> bool:
-    return bool((places[1:] > places[:-1]).all())
 
 
 def _block_sums(magnitudes: Floats, axis: int) -> Floats:
