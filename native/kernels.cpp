@@ -141,24 +141,33 @@ template <int K, int E>
 REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* other, float* dw, const float* x,
                                    int64_t stride, int vectors, bool add) {
   constexpr Kind kind = kKind[K];
-  constexpr int C = kind.columns(), N = E * kind.links(), parts = N <= 6 ? 2 : 1;
+  constexpr int C = kind.columns(), L = kind.links(), N = E * L, parts = N <= 6 ? 2 : 1;
+  // Twelve columns have more addresses than there are registers: two vectors for each time that one is looked up.
+  constexpr int at_once = C * E > 6 ? 2 : parts;
   vec s[parts][12] = {};
   const float* columns[E * C];
   REWIRL_UNROLL for (int i = 0; i < E * C; ++i) columns[i] = x + other[i] * stride;
-  const auto add_vector = [&](vec* sums, int p) __attribute__((always_inline)) {
-    vec d[4];
-    REWIRL_UNROLL for (int r = 0; r < 4; ++r)
-      if (kind.has(r)) d[r] = load(dy[r] + p * W);
-    REWIRL_UNROLL for (int i = 0; i < E * C; ++i) {
-      const vec xs = load(columns[i] + p * W);
-      REWIRL_UNROLL for (int r = 0; r < 4; ++r)
-        if (kind.column[r] == i % C) sums[i / C * kind.links() + kind.place(r)] += d[r] * xs;
+  const auto add_vectors = [&](int p, auto n) __attribute__((always_inline)) {
+    REWIRL_UNROLL for (int c = 0; c < C; ++c) {
+      const auto x_at = [&](int e, int i) __attribute__((always_inline)) { return load(columns[e * C + c] + (p + i) * W); };
+      const bool shared = kind.rows_of(c) > 1;
+      vec xs[E][n];
+      if (shared)
+        REWIRL_UNROLL for (int e = 0; e < E; ++e)
+          REWIRL_UNROLL for (int i = 0; i < n; ++i) in_register(xs[e][i] = x_at(e, i));
+      REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
+        if (kind.column[r] != c) continue;
+        vec d[n];
+        REWIRL_UNROLL for (int i = 0; i < n; ++i) in_register(d[i] = load(dy[r] + (p + i) * W));
+        REWIRL_UNROLL for (int e = 0; e < E; ++e)
+          REWIRL_UNROLL for (int i = 0; i < n; ++i)
+            s[i % parts][e * L + kind.place(r)] += d[i] * (shared ? xs[e][i] : x_at(e, i));
+      }
     }
   };
   int p = 0;
-  for (; p + parts <= vectors; p += parts)
-    REWIRL_UNROLL for (int i = 0; i < parts; ++i) add_vector(s[i], p + i);
-  for (; p < vectors; ++p) add_vector(s[0], p);
+  for (; p + at_once <= vectors; p += at_once) add_vectors(p, std::integral_constant<int, at_once>{});
+  if (p < vectors) add_vectors(p, std::integral_constant<int, 1>{});
   if constexpr (parts == 2)
     REWIRL_UNROLL for (int k = 0; k < N; ++k) s[0][k] += s[1][k];
   REWIRL_UNROLL for (int k = 0; k + 4 <= N; k += 4)
@@ -169,6 +178,14 @@ REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* 
   }
 }
 
+// n entries of one kind, n a multiple of E. Not inlined: all registers for its addresses.
+template <int K, int E>
+__attribute__((noinline)) void run_gradients(const float* const (&dy)[4], const uint16_t* other, float* dw, int n,
+                                             const float* x, int64_t stride, int vectors, bool add) {
+  for (; n > 0; n -= E, other += E * kKind[K].columns(), dw += E * kKind[K].links())
+    entry_gradients<K, E>(dy, other, dw, x, stride, vectors, add);
+}
+
 // As many entries at once as fill twelve sums, then fewer.
 constexpr int most_entries(int links) { return 12 / links; }
 constexpr int fewer_entries(int entries) { return entries > 4 ? entries / 3 : 1; }
@@ -176,9 +193,12 @@ constexpr int fewer_entries(int entries) { return entries > 4 ? entries / 3 : 1;
 template <int K, int E>
 REWIRL_INLINE void kind_gradients(const float* const (&dy)[4], const uint16_t*& other, float*& dw, int n, const float* x,
                                   int64_t stride, int vectors, bool add) {
-  constexpr Kind kind = kKind[K];
-  for (; n >= E; n -= E, other += E * kind.columns(), dw += E * kind.links())
-    entry_gradients<K, E>(dy, other, dw, x, stride, vectors, add);
+  if (const int whole = n / E * E; whole > 0) {
+    run_gradients<K, E>(dy, other, dw, whole, x, stride, vectors, add);
+    other += whole * kKind[K].columns();
+    dw += whole * kKind[K].links();
+    n -= whole;
+  }
   if constexpr (E > 1) kind_gradients<K, fewer_entries(E)>(dy, other, dw, n, x, stride, vectors, add);
 }
 

@@ -25,6 +25,11 @@ struct Kind {
   }
   constexpr int links() const { return place(4); }
   constexpr bool has(int r) const { return column[r] >= 0; }
+  constexpr int rows_of(int c) const {
+    int rows = 0;
+    for (int r = 0; r < 4; ++r) rows += column[r] == c;
+    return rows;
+  }
   // Where row r has its weight among the entry's.
   constexpr int place(int r) const {
     int before = 0;

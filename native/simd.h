@@ -8,7 +8,9 @@
 #include <immintrin.h>
 #endif
 
-#ifndef REWIRL_WIDTH  // tests set it, to try the widest vectors where the machine has none
+#ifdef REWIRL_WIDTH  // tests set it, to try the widest vectors where the machine has none
+#define REWIRL_WIDER_THAN_REGISTERS
+#else
 #if defined(__AVX512F__)
 #define REWIRL_WIDTH 16
 #elif defined(__AVX2__)
@@ -37,6 +39,21 @@ typedef float vec4u __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float uvec __attribute__((vector_size(4 * W), aligned(4), may_alias));
 typedef int32_t ivec4 __attribute__((vector_size(16), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * W), may_alias));
+
+// Keeps a loaded vector in a register: where it is used more than once, compilers would load it anew each time, and loads are
+// what kernels wait for.
+#if defined(__AVX512F__)
+#define REWIRL_VECTOR_REGISTER "+v"
+#elif defined(__aarch64__)
+#define REWIRL_VECTOR_REGISTER "+w"
+#else
+#define REWIRL_VECTOR_REGISTER "+x"
+#endif
+REWIRL_INLINE void in_register(vec& v) {
+#if !defined(REWIRL_WIDER_THAN_REGISTERS)
+  asm("" : REWIRL_VECTOR_REGISTER(v));
+#endif
+}
 
 inline vec splat(float s) { return s - vec{}; }
 inline vec load(const float* p) { return *reinterpret_cast<const vec*>(p); }
