@@ -73,16 +73,18 @@ def main() -> None:
             for name, go_on in contenders:
                 seconds[name] += go_on(args.steps)
         low = {name: float(np.quantile(taken, 0.1)) for name, taken in seconds.items()}
-        print(f"\n{algorithm.upper()}\n{'':36} {'median steps/s':>14} {'best decile':>12}  times faster than:")
+        median = {name: float(np.median(taken)) for name, taken in seconds.items()}
+        heading = f"{'':36} {'median steps/s':>14} {'best decile':>12}  times faster, best decile (median), than:"
+        print(f"\n{algorithm.upper()}\n{heading}")
         others = [name for name, _ in contenders[n_ours:]]
         for i, (name, _) in enumerate(contenders):
-            faster = "  ".join(f"{other} {low[other] / low[name]:.2f}" for other in others) if i < n_ours else ""
-            print(f"{name:36} {1 / np.median(seconds[name]):14.0f} {1 / low[name]:12.0f}  {faster}")
+            ratios = [f"{o} {low[o] / low[name]:.2f} ({median[o] / median[name]:.2f})" for o in others if i < n_ours]
+            print(f"{name:36} {1 / median[name]:14.0f} {1 / low[name]:12.0f}  {'  '.join(ratios)}")
         for peer in peers:
             if peer.absent:
                 print(f"absent: {peer.name} ({peer.absent})")
             peer.close()
-        report[algorithm] = [{"name": n, "median": float(np.median(s)), "low": low[n]} for n, s in seconds.items()]
+        report[algorithm] = [{"name": name, "median": median[name], "low": low[name]} for name in seconds]
     if args.json:
         args.json.write_text(json.dumps(report, indent=1))
 

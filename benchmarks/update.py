@@ -24,7 +24,17 @@ import numpy as np
 
 from peers import DELAY, PEERS, Peer, add_options
 from rewirl import nn
-from rewirl.agents import ActionBox, ActorCritic, SACAgent, SACOptions, TD3Agent, TD3Options, Transitions, WiringOptions
+from rewirl.agents import (
+    ActionBox,
+    ActorCritic,
+    SACAgent,
+    SACOptions,
+    TD3Agent,
+    TD3Options,
+    Transitions,
+    WiringOptions,
+    costs,
+)
 from rewirl.topology import SET, Dense
 from rewirl.training.about import processor
 
@@ -81,6 +91,7 @@ def ours(name: str, algorithm: str, wiring: WiringOptions) -> Contender:
     run(getattr(wiring.rule, "every", 0) + 2)
     contender = Contender(name, run)
     contender.notes["links"] = sum(net.count for net in agent.networks.values())
+    contender.notes["flops"] = costs(N_OBS, N_ACT, agent.options, wiring).full_flops(updates=1, actions=0)
     parts = [*agent.networks.values(), *agent.targets.values()]
     contender.notes["bytes"] = sum(sum(part.bytes().values()) for part in parts)
 
@@ -152,20 +163,22 @@ def table(contenders: list[Contender]) -> str:
         "act µs": "{:.1f}",
         "adapt ms": "{:.1f}",
     }
-    head = f"{'':34} {'median ms':>9} {'low ms':>7} {'× dense':>8}" + "".join(f" {name:>15}" for name in columns)
-    lines = [head]
+    timings = f"{'':34} {'median ms':>9} {'low ms':>7} {'× dense':>8} {'GFLOP/s':>8}"
+    lines = [timings + "".join(f" {name:>15}" for name in columns)]
     for c in contenders:
         cells = [form.format(c.notes[name]) if name in c.notes else "" for name, form in columns.items()]
-        timing = f"{c.name:34} {c.median * 1e3:9.3f} {c.low * 1e3:7.3f} {contenders[0].low / c.low:8.2f}"
-        lines.append(timing + "".join(f" {cell:>15}" for cell in cells))
+        speed = f"{c.notes['flops'] / c.low / 1e9:8.1f}" if "flops" in c.notes else f"{'':8}"
+        timings = f"{c.name:34} {c.median * 1e3:9.3f} {c.low * 1e3:7.3f} {contenders[0].low / c.low:8.2f} {speed}"
+        lines.append(timings + "".join(f" {cell:>15}" for cell in cells))
     return "\n".join(lines)
 
 
 def ratios(ours_: list[Contender], peers: list[Contender]) -> str:
-    """Each of ours against each peer: how many times faster, by low deciles."""
-    lines = [f"{'times faster than':34} " + " ".join(f"{p.name:>18}" for p in peers)]
+    """Each of ours against each peer: how many times faster, by low deciles and by medians."""
+    lines = [f"{'times faster, low (median), than':34} " + " ".join(f"{p.name:>24}" for p in peers)]
     for c in ours_:
-        lines.append(f"{c.name:34} " + " ".join(f"{p.low / c.low:18.2f}" for p in peers))
+        cells = [f"{p.low / c.low:.2f} ({p.median / c.median:.2f})" for p in peers]
+        lines.append(f"{c.name:34} " + " ".join(f"{cell:>24}" for cell in cells))
     return "\n".join(lines)
 
 
