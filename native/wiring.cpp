@@ -103,6 +103,17 @@ void group_outputs(const Rows& rows, int block, GroupedLinks& to, InPlaceOrder& 
   grouping::Grouping(to, rows, block, [position](uint32_t link, uint32_t at) { position[link] = at; });
 }
 
+// One bit for each of 64 bytes that are 0 or 1, the first the lowest.
+uint64_t bits_of_64(const uint8_t* bytes) {
+  uint64_t out = 0;
+  for (int i = 0; i < 8; ++i) {
+    uint64_t eight = 0;
+    for (int j = 0; j < 8; ++j) eight |= uint64_t(bytes[8 * i + j]) << 8 * j;
+    out |= (eight * 0x0102040810204080u >> 56) << 8 * i;
+  }
+  return out;
+}
+
 // Calls f(column, position) for every link of the row that is number r of group g.
 template <class F>
 void for_each_link(const GroupedLinks& links, int g, int r, const F& f) {
@@ -178,12 +189,12 @@ void in_place_order(const Shape& shape, const GroupedLayer& layer, InPlaceOrder&
   std::vector<uint16_t> slot_of(links.row.size());  // as row r of group g an input has slot 4g + r
   for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[links.row[slot]] = uint16_t(slot);
   const size_t n = layer.position.size();
-  out.position.resize(n + 1);  // one more: what is not there is written too, and then overwritten
-  out.places.resize(n / shape.block + 1);
+  out.position.resize(n);
+  out.places.resize(n / shape.block);
   const int shift = shape.block / 2;  // of 1, 2 and 4: a division by the block takes longer than all else here
   const Place per_input = Place(shape.n_out >> shift);
   // An input's links come in the order of kinds, and leave these small tables in the order of outputs.
-  std::vector<uint32_t> position(size_t(shape.n_out) + 8);
+  std::vector<uint32_t> position(size_t(shape.n_out) + 64);
   std::vector<uint8_t> there(position.size());
   size_t k = 0;
   for (int input = 0; input < shape.n_in; ++input) {
@@ -191,20 +202,14 @@ void in_place_order(const Shape& shape, const GroupedLayer& layer, InPlaceOrder&
       position[output] = layer.position[at];
       there[output] = 1;
     });
-    for (int begin = 0; begin < shape.n_out; begin += 8) {
-      uint64_t eight;
-      std::memcpy(&eight, &there[begin], 8);
-      if (eight == 0) continue;
-      for (int output = begin; output < begin + 8; ++output) {
+    for (int begin = 0; begin < shape.n_out; begin += 64)
+      for (uint64_t left = bits_of_64(&there[begin]); left; left &= left - 1, ++k) {
+        const int output = begin + __builtin_ctzll(left);
         out.position[k] = position[output];
         out.places[k >> shift] = Place(input) * per_input + Place(output >> shift);  // the same for all links of a block
-        k += there[output];
       }
-    }
     std::fill(there.begin(), there.end(), uint8_t(0));
   }
-  out.position.resize(n);
-  out.places.resize(n / shape.block);
 }
 
 void replace(const InPlaceOrder& before, Passage& passage, InPlaceOrder& after) {
