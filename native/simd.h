@@ -40,18 +40,16 @@ typedef float uvec __attribute__((vector_size(4 * W), aligned(4), may_alias));
 typedef int32_t ivec4 __attribute__((vector_size(16), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * W), may_alias));
 
-// Keeps a loaded vector in a register: where it is used more than once, compilers would load it anew each time, and loads are
-// what kernels wait for.
-#if defined(__AVX512F__)
-#define REWIRL_VECTOR_REGISTER "+v"
+// Keeps a loaded vector in a register: compilers would load one that is used several times anew for each, and loads are what
+// kernels wait for.
+REWIRL_INLINE void in_register([[maybe_unused]] vec& v) {
+#if defined(REWIRL_WIDER_THAN_REGISTERS)
 #elif defined(__aarch64__)
-#define REWIRL_VECTOR_REGISTER "+w"
-#else
-#define REWIRL_VECTOR_REGISTER "+x"
-#endif
-REWIRL_INLINE void in_register(vec& v) {
-#if !defined(REWIRL_WIDER_THAN_REGISTERS)
-  asm("" : REWIRL_VECTOR_REGISTER(v));
+  asm("" : "+w"(v));
+#elif defined(__AVX512F__)
+  asm("" : "+v"(v));
+#elif defined(__SSE2__)
+  asm("" : "+x"(v));
 #endif
 }
 
