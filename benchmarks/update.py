@@ -71,7 +71,8 @@ def make_agent(algorithm: str, wiring: WiringOptions) -> ActorCritic:
 def ours(name: str, algorithm: str, wiring: WiringOptions) -> Contender:
     """One of our agents, already past its first adaptation so that its targets have links of their own."""
     agent = make_agent(algorithm, wiring)
-    size = (TD3Options() if algorithm == "td3" else SACOptions()).batch
+    options = TD3Options() if algorithm == "td3" else SACOptions()
+    size = options.batch
     rng = np.random.default_rng(2)
     records = rng.standard_normal((10_000, Transitions.width(N_OBS, N_ACT))).astype(np.float32)
     records[:, N_OBS : N_OBS + N_ACT] = np.tanh(records[:, N_OBS : N_OBS + N_ACT])
@@ -91,7 +92,7 @@ def ours(name: str, algorithm: str, wiring: WiringOptions) -> Contender:
     run(getattr(wiring.rule, "every", 0) + 2)
     contender = Contender(name, run)
     contender.notes["links"] = sum(net.count for net in agent.networks.values())
-    contender.notes["flops"] = costs(N_OBS, N_ACT, agent.options, wiring).full_flops(updates=1, actions=0)
+    contender.notes["flops"] = costs(N_OBS, N_ACT, options, wiring).full_flops(updates=1, actions=0)
     parts = [*agent.networks.values(), *agent.targets.values()]
     contender.notes["bytes"] = sum(sum(part.bytes().values()) for part in parts)
 
