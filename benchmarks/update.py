@@ -39,6 +39,7 @@ from rewirl.topology import SET, Dense
 from rewirl.training.about import processor
 
 N_OBS, N_ACT = 17, 6
+OPTIONS: dict[str, TD3Options | SACOptions] = {"td3": TD3Options(), "sac": SACOptions()}
 PAPER = {"td3": (7, 64), "sac": (12, 80)}
 """λ of the paper for HalfCheetah: about half of the links."""
 
@@ -63,16 +64,16 @@ class Contender:
 
 def make_agent(algorithm: str, wiring: WiringOptions) -> ActorCritic:
     box, rng = ActionBox([-1.0] * N_ACT, [1.0] * N_ACT), np.random.default_rng(1)
-    if algorithm == "td3":
-        return TD3Agent(N_OBS, box, TD3Options(), wiring, rng)
-    return SACAgent(N_OBS, box, SACOptions(), wiring, rng)
+    options = OPTIONS[algorithm]
+    if isinstance(options, TD3Options):
+        return TD3Agent(N_OBS, box, options, wiring, rng)
+    return SACAgent(N_OBS, box, options, wiring, rng)
 
 
 def ours(name: str, algorithm: str, wiring: WiringOptions) -> Contender:
     """One of our agents, already past its first adaptation so that its targets have links of their own."""
     agent = make_agent(algorithm, wiring)
-    options = TD3Options() if algorithm == "td3" else SACOptions()
-    size = options.batch
+    size = OPTIONS[algorithm].batch
     rng = np.random.default_rng(2)
     records = rng.standard_normal((10_000, Transitions.width(N_OBS, N_ACT))).astype(np.float32)
     records[:, N_OBS : N_OBS + N_ACT] = np.tanh(records[:, N_OBS : N_OBS + N_ACT])
@@ -92,7 +93,7 @@ def ours(name: str, algorithm: str, wiring: WiringOptions) -> Contender:
     run(getattr(wiring.rule, "every", 0) + 2)
     contender = Contender(name, run)
     contender.notes["links"] = sum(net.count for net in agent.networks.values())
-    contender.notes["flops"] = costs(N_OBS, N_ACT, options, wiring).full_flops(updates=1, actions=0)
+    contender.notes["flops"] = costs(N_OBS, N_ACT, OPTIONS[algorithm], wiring).full_flops(updates=1, actions=0)
     parts = [*agent.networks.values(), *agent.targets.values()]
     contender.notes["bytes"] = sum(sum(part.bytes().values()) for part in parts)
 
@@ -200,9 +201,7 @@ def main() -> None:
         started = [Peer("update", name, algorithm, args.peers_python, args.core, args.published) for name in PEERS]
         there = [Contender(f"{p.name} {p.version}", p.round) for p in started if not p.absent]
         measure([*mine, *there], args.rounds, args.updates)
-        print(
-            f"\n{algorithm.upper()} update, batch {TD3Options().batch if algorithm == 'td3' else SACOptions().batch}\n"
-        )
+        print(f"\n{algorithm.upper()} update, batch {OPTIONS[algorithm].batch}\n")
         print(table([*mine, *there]))
         if there:
             print("\n" + ratios(mine, there))

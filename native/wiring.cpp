@@ -1,7 +1,6 @@
 #include "wiring.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <string>
