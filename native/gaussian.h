@@ -1,4 +1,5 @@
-// Actions of a tanh-squashed Gaussian, and the way back through them. Part of kernels.cpp, for one instruction set.
+// Normal numbers, and actions of a tanh-squashed Gaussian with the way back through them. Part of kernels.cpp, for one instruction
+// set.
 #pragma once
 #include "kernels.h"
 #include "simd.h"
@@ -26,12 +27,58 @@ REWIRL_INLINE vec exponential(vec x) {
   return y * reinterpret_cast<vec>(exponent << 23);
 }
 
+// By e = exp(-2|x|): tanh|x| = (1 - e) / (1 + e).
+REWIRL_INLINE vec tanh(vec x) {
+  const vec e = exponential(-2.0f * magnitude(x)), positive = (1.0f - e) / (1.0f + e);
+  return x < vec{} ? -positive : positive;
+}
+
 // log(1 + x) for 0 ≤ x ≤ 1: 2 artanh(x / (2 + x)) by its series.
 REWIRL_INLINE vec log_of_one_plus(vec x) {
   const vec s = x / (x + 2.0f), square = s * s;
   vec y = splat(1.0f / 15);
   for (const float c : {1.0f / 13, 1.0f / 11, 1.0f / 9, 1.0f / 7, 1.0f / 5, 1.0f / 3, 1.0f}) y = y * square + c;
   return 2.0f * s * y;
+}
+
+// log x for 2⁻³² ≤ x ≤ 1: x = 2ⁿ m with m around 1, log m = 2 artanh((m - 1) / (m + 1)) by its series.
+REWIRL_INLINE vec log_of_share(vec x) {
+  const ivec bits = reinterpret_cast<ivec>(x), exponent = (bits - reinterpret_cast<ivec>(splat(0.70710678f))) >> 23;
+  const vec m = reinterpret_cast<vec>(bits - (exponent << 23)), n = __builtin_convertvector(exponent, vec);
+  const vec s = (m - 1.0f) / (m + 1.0f), square = s * s;
+  vec y = splat(1.0f / 9);
+  for (const float c : {1.0f / 7, 1.0f / 5, 1.0f / 3, 1.0f}) y = y * square + c;
+  return 2.0f * s * y + n * 0.69314718f;
+}
+
+// Box and Muller: two shares of 32 bits make two independent numbers, √(-2 log a) cos 2πb and √(-2 log a) sin 2πb.
+void normals(const uint64_t* bits, float* out) {
+  constexpr int pairs = int(kNormals) / 2;
+  alignas(64) int32_t as[pairs];
+  alignas(64) uint32_t bs[pairs];
+  for (int i = 0; i < pairs; ++i) {
+    as[i] = int32_t(bits[i] >> 1 & 0x7fffffff);
+    bs[i] = uint32_t(bits[i] >> 32);
+  }
+  for (int i = 0; i < pairs; i += W) {
+    const vec a = (__builtin_convertvector(*reinterpret_cast<const ivec*>(as + i), vec) + 0.5f) * 0x1p-31f;
+    // The angle is some quarters of a turn and what is left, at most an eighth either way.
+    const uvec32 b = *reinterpret_cast<const uvec32*>(bs + i), quarters = (b + (1u << 29)) >> 30;
+    const vec left = __builtin_convertvector(reinterpret_cast<ivec>(b - (quarters << 30)), vec) * (3.14159265f * 0x1p-31f);
+    const vec square = left * left;
+    vec sin = splat(1.0f / 362880), cos = splat(1.0f / 40320);
+    for (const float c : {-1.0f / 5040, 1.0f / 120, -1.0f / 6, 1.0f}) sin = sin * square + c;
+    for (const float c : {-1.0f / 720, 1.0f / 24, -0.5f, 1.0f}) cos = cos * square + c;
+    sin *= left;
+    const ivec odd = -reinterpret_cast<ivec>(quarters & 1);
+    const vec r = square_root(-2.0f * log_of_share(a));
+    store(out + i, r * with_sign(odd ? sin : cos, ((quarters + 1) & 2) << 30));
+    store(out + pairs + i, r * with_sign(odd ? cos : sin, (quarters & 2) << 30));
+  }
+}
+
+void tangens(const float* x, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; i += W) store(out + i, tanh(load(x + i)));
 }
 
 void squash(const Squash& given) {

@@ -29,13 +29,14 @@ constexpr int kind_of = list_of(kinds).kind[run];
 // the first-level cache.
 constexpr int kPanel = REWIRL_REGISTERS >= 32 ? 4 : 3;
 
-// Calls f(first vector, vectors) for panels of at most `most` vectors that together cover the batch, as equal as can be.
+// Calls f(first vector, vectors) for panels of at most `most` vectors that together cover the batch, as equal as can be. The
+// narrow ones first: panels of two vectors then begin where cache lines do.
 template <int most, class F>
 REWIRL_INLINE void for_panels(int batch, const F& f) {
   const int vectors = (batch + W - 1) / W;
   const int panels = (vectors + most - 1) / most;
   for (int i = 0, first = 0; i < panels; ++i) {
-    const int width = vectors / panels + (i < vectors % panels);
+    const int width = vectors / panels + (i >= panels - vectors % panels);
     f(first, width);
     first += width;
   }
@@ -234,7 +235,14 @@ void weight_gradients(const WeightGradients& a, int begin, int end) {
 
 void row_sums(const float* dy, int64_t stride, int batch, float* dbias, int rows) {
   const int vectors = (batch + W - 1) / W;
-  for (int i = 0; i < rows; ++i) {
+  int i = 0;
+  for (; i + 4 <= rows; i += 4) {  // four sums at a time: one would wait for itself
+    vec s[4] = {};
+    for (int p = 0; p < vectors; ++p)
+      REWIRL_UNROLL for (int r = 0; r < 4; ++r) s[r] += load(dy + (i + r) * stride + p * W);
+    store4(dbias + i, sum4(s[0], s[1], s[2], s[3]));
+  }
+  for (; i < rows; ++i) {
     vec s{};
     for (int p = 0; p < vectors; ++p) s += load(dy + i * stride + p * W);
     dbias[i] = sum(s);
@@ -298,7 +306,8 @@ void act(const Groups& links, const float* bias, const float* x, float* y, int g
   REWIRL_WITH_KINDS(links.kinds, act_of, links, bias, x, y, groups, relu)
 }
 
-constexpr Kernels table{REWIRL_NAME, forward, weight_gradients, row_sums, act, adam, polyak, small, squash, through_squash};
+constexpr Kernels table{REWIRL_NAME, forward, weight_gradients, row_sums, act, adam, polyak, small,
+                        normals, tangens, squash, through_squash};
 
 }  // namespace
 }  // namespace rewirl::REWIRL_NAMESPACE

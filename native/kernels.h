@@ -127,6 +127,8 @@ struct Squash {
   int n_act, batch;
 };
 
+constexpr int64_t kNormals = 64;  // numbers that normals makes at a time
+
 struct Kernels {
   const char* name;
   // y = W x, and what Forward says of bias, gate and ReLU
@@ -143,7 +145,10 @@ struct Kernels {
   // How many blocks are not zero. Those that score (sum of magnitudes) below limit, but are not zero, go into found as
   // score bits << 32 | index; n_found says how many.
   int64_t (*small)(const float* w, int64_t blocks, int block, float limit, uint64_t* found, int64_t* n_found);
-  // What losses.h says of them
+  // kNormals numbers from N(0, 1), made from half as many of 64 random bits
+  void (*normals)(const uint64_t* bits, float* out);
+  // What losses.h says of them; tanh of n numbers, up to whole vectors
+  void (*tanh)(const float* x, float* out, int64_t n);
   void (*squash)(const Squash&);
   void (*through_squash)(const Squash&, const float* da1, const float* da2, float alpha_per_sample, float* d_out);
 };

@@ -39,6 +39,13 @@ void discounted(const Batch& reward, const Batch& terminated, float gamma, const
 
 }  // namespace
 
+void tanh(const Batch& out, const Batch& action) {
+  expect(action.features(), action.size(), {&out});
+  Section section;
+  const auto row = [n = action.size()](const float* x, float* y) { kernels().tanh(x, y, n); };
+  for_rows(row, out, action);
+}
+
 void smooth(const Batch& action, const Batch& noise, float sigma, float c) {
   expect(action.features(), action.size(), {&noise});
   Section section;

@@ -7,6 +7,8 @@
 
 namespace rewirl {
 
+// action = tanh(out), as what a deterministic actor gives.
+void tanh(const Batch& out, const Batch& action);
 // a ← clip(a + clip(σ noise, -c, c), -1, 1): what TD3 does to the actions of its target.
 void smooth(const Batch& action, const Batch& noise, float sigma, float c);
 

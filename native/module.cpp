@@ -8,6 +8,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "chance.h"
 #include "gather.h"
 #include "losses.h"
 #include "network.h"
@@ -70,6 +71,37 @@ void read_in_place_order(Network& net, int64_t index, const IntsOut& places, con
     for (size_t k = 0; k < order.position.size(); ++k) values.data()[k] = value_at(layer.weight_at + order.position[k]);
   });
 }
+
+// A numpy.random.Generator as the core draws from it: its bits go on where they were, for NumPy too.
+class Chance {
+ public:
+  explicit Chance(const nb::object& generator) {
+    if (!nb::hasattr(generator, "bit_generator"))
+      throw nb::type_error("chance comes from a numpy.random.Generator, as numpy.random.default_rng(seed) makes one");
+    owner_ = generator.attr("bit_generator");
+    acquire_ = owner_.attr("lock").attr("acquire");
+    release_ = owner_.attr("lock").attr("release");
+    bits_ = static_cast<const BitGenerator*>(PyCapsule_GetPointer(nb::object(owner_.attr("capsule")).ptr(), "BitGenerator"));
+    if (!bits_) throw nb::python_error();
+  }
+
+  // Under the generator's own lock, as NumPy draws.
+  template <class F>
+  void draw(const F& from) {
+    acquire_();
+    try {
+      from(*bits_);
+    } catch (...) {
+      release_();
+      throw;
+    }
+    release_();
+  }
+
+ private:
+  nb::object owner_, acquire_, release_;
+  const BitGenerator* bits_;
+};
 
 void bind_network(nb::module_& m) {
   nb::class_<Network>(m, "Network")
@@ -192,6 +224,19 @@ NB_MODULE(_core, m) {
         return array_of(batch);
       }, nb::rv_policy::reference);
 
+  nb::class_<Chance>(m, "Chance")
+      .def(nb::init<nb::object>(), nb::arg("generator").none())
+      .def(
+          "integers",
+          [](Chance& chance, int64_t below, IntsOut out) {
+            chance.draw([&](const BitGenerator& bits) { draw_integers(bits, below, out.data(), int64_t(out.size())); });
+          },
+          "below"_a, nb::arg("out").noconvert())
+      .def(
+          "normal",
+          [](Chance& chance, const Batch& out) { chance.draw([&](const BitGenerator& bits) { draw_normal(bits, out); }); },
+          "out"_a);
+
   bind_network(m);
   bind_target(m);
 
@@ -203,6 +248,7 @@ NB_MODULE(_core, m) {
                first, out);
       },
       nb::arg("records").noconvert(), nb::arg("chosen").noconvert(), "first"_a, "out"_a);
+  m.def("tanh", nb::overload_cast<const Batch&, const Batch&>(&rewirl::tanh), "out"_a, "action"_a);
   m.def("smooth", &smooth, "action"_a, "noise"_a, "sigma"_a, "c"_a);
   m.def("bellman", &bellman, "reward"_a, "terminated"_a, "q1"_a, "q2"_a, "gamma"_a, "y"_a);
   m.def("soft_bellman", &soft_bellman, "reward"_a, "terminated"_a, "q1"_a, "q2"_a, "gamma"_a, "alpha"_a, "log_prob"_a, "y"_a);

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <sstream>
 #include <stdexcept>
 
 #include "runtime.h"
@@ -14,10 +15,13 @@ namespace rewirl {
 
 namespace {
 
-std::string str(int64_t n) { return std::to_string(n); }
-
-void require(bool ok, const std::string& message) {
-  if (!ok) throw std::invalid_argument(message);
+// The sentence is put together only for who will read it.
+template <class... Parts>
+void require(bool ok, const Parts&... parts) {
+  if (ok) return;
+  std::ostringstream sentence;
+  (sentence << ... << parts);
+  throw std::invalid_argument(sentence.str());
 }
 
 // Never the same twice.
@@ -95,8 +99,7 @@ Network::Network(std::vector<Layer> layers) : layers_(std::move(layers)) {
     Layer& layer = layers_[l];
     if (l > 0)
       require(layer.shape.n_in == layers_[l - 1].shape.n_out,
-              "layer " + str(l) + " takes " + str(layer.shape.n_in) + " features but layer " + str(l - 1) + " gives " +
-                  str(layers_[l - 1].shape.n_out));
+              "layer ", l, " takes ", layer.shape.n_in, " features but layer ", l - 1, " gives ", layers_[l - 1].shape.n_out);
     layer.weight_at = size_;
     layer.bias_at = size_ + layer.links();
     size_ = layer.bias_at + layer.shape.n_out;
@@ -109,7 +112,7 @@ Network::Network(std::vector<Layer> layers) : layers_(std::move(layers)) {
 
 const Layer& Network::layer(int64_t index) const {
   require(index >= 0 && index < int64_t(layers_.size()),
-          "layer " + str(index) + " of a network with " + str(layers_.size()) + " layers");
+          "layer ", index, " of a network with ", layers_.size(), " layers");
   return layers_[index];
 }
 
@@ -125,7 +128,7 @@ Batch Network::forward(const Batch& x) {
   std::lock_guard<std::mutex> lock(mutex_);
   Section section;
   require(x.features() == layers_[0].shape.n_in,
-          "the network takes " + str(layers_[0].shape.n_in) + " features, the batch has " + str(x.features()));
+          "the network takes ", layers_[0].shape.n_in, " features, the batch has ", x.features());
   make_room(x);
   for (const Batch& mine : out_)
     require(x.memory() != mine.memory(), "the batch is the network's own output, which forward overwrites: give it a copy");
@@ -155,10 +158,10 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
   Section section;
   require(ready_, "backward needs a forward with the present weights before it");
   require(dy.features() == layers_.back().shape.n_out && dy.size() == input_.size(),
-          "the last forward gave " + str(layers_.back().shape.n_out) + " × " + str(input_.size()) + " outputs, dy is " +
-              str(dy.features()) + " × " + str(dy.size()));
+          "the last forward gave ", layers_.back().shape.n_out, " × ", input_.size(), " outputs, dy is ", dy.features(), " × ",
+          dy.size());
   require(0 <= begin && begin <= end && end <= layers_[0].shape.n_in,
-          "input features " + str(begin) + " to " + str(end) + " of a network that has " + str(layers_[0].shape.n_in));
+          "input features ", begin, " to ", end, " of a network that has ", layers_[0].shape.n_in);
   const bool inputs = begin < end;
   require(!inputs || layers_.size() > 1 || dy.memory() != input_delta_.memory(),
           "dy is the network's own gradient of its inputs, which backward overwrites: give it a copy");
@@ -239,7 +242,7 @@ void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, c
   this->layer(index);
   Layer& layer = layers_[index];
   require(second_moment >= 0 && std::isfinite(second_moment),
-          "a second moment must be a finite number that is not negative, not " + std::to_string(second_moment));
+          "a second moment must be a finite number that is not negative, not ", second_moment);
   static thread_local InPlaceOrder after;  // kept: fresh memory would cost more than the work
   static thread_local Passage passage;
   check_places(layer.shape, dropped, n_dropped, passage.dropped);

@@ -39,6 +39,7 @@ typedef float vec4u __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float uvec __attribute__((vector_size(4 * W), aligned(4), may_alias));
 typedef int32_t ivec4 __attribute__((vector_size(16), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * W), may_alias));
+typedef uint32_t uvec32 __attribute__((vector_size(4 * W), may_alias));
 
 // Keeps a loaded vector in a register: compilers would load one that is used several times anew for each, and loads are what
 // kernels wait for.
@@ -86,6 +87,15 @@ inline vec splat_lane(vec v) {
 inline vec keep(ivec mask, vec v) { return reinterpret_cast<vec>(mask & reinterpret_cast<ivec>(v)); }
 
 inline vec magnitude(vec v) { return keep(ivec{} + 0x7fffffff, v); }
+
+// `sign` is 0, or the bit that changes the sign of v.
+inline vec with_sign(vec v, uvec32 sign) { return reinterpret_cast<vec>(reinterpret_cast<uvec32>(v) ^ sign); }
+
+inline vec square_root(vec v) {
+  vec out;
+  for (int i = 0; i < W; ++i) out[i] = __builtin_sqrtf(v[i]);
+  return out;
+}
 
 // One bit for each lane whose mask is set.
 inline uint32_t lanes(ivec mask) {

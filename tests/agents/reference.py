@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from rewirl.agents import ActorCritic, SACAgent
-from rewirl.nn import Network
+from rewirl.nn import Batch, Chance, Network
 from rewirl.topology import Links
 
 
@@ -86,7 +86,9 @@ class Reference:
     # --------------------------------------------------------------- helpers
 
     def normal(self, n: int) -> torch.Tensor:
-        return torch.from_numpy(self.rng.standard_normal((self.n_act, n), dtype=np.float32).T.copy()).to(self.dtype)
+        noise = Batch(self.n_act, n)
+        Chance(self.rng).normal(noise)
+        return torch.from_numpy(noise.array.T.copy()).to(self.dtype)
 
     def descend(self, net: Masked, loss: torch.Tensor) -> None:
         self.optimizers[id(net)].zero_grad()

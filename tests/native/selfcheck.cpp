@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <initializer_list>
 #include <random>
 
 #include "losses.h"
@@ -121,6 +122,22 @@ void check_squash(int n_act, int batch) {
   }
 }
 
+// Normal numbers from the first and the last bits that there can be, and from others.
+void check_normals() {
+  uint64_t bits[kNormals / 2];
+  alignas(64) float out[kNormals];
+  for (uint64_t& b : bits) b = uint64_t(chance()) << 32 | chance();
+  const uint64_t all = ~uint64_t(0), half = uint64_t(1) << 63, eighth = uint64_t(1) << 61;
+  std::copy_n(std::initializer_list<uint64_t>{0, 1, 2, all, half, half - 1, eighth, eighth - 1, all >> 32, all << 32}.begin(), 10, bits);
+  kernels().normals(bits, out);
+  for (int64_t i = 0; i < kNormals / 2; ++i) {
+    const double a = (float(bits[i] >> 1 & 0x7fffffff) + 0.5f) / 0x1p31, b = double(bits[i] >> 32) / 0x1p32;
+    const double r = std::sqrt(-2 * std::log(a));
+    compare(r * std::cos(2 * M_PI * b), out[i]);
+    compare(r * std::sin(2 * M_PI * b), out[kNormals / 2 + i]);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -130,6 +147,7 @@ int main() {
   // Quads of two columns, with parts of three rows taken apart, and of four columns.
   for (int percent : {50, 65, 10}) check(200, 41, 1, 77, percent);
   for (int batch : {1, 16, 37}) check_squash(3, batch);
+  check_normals();
   std::printf("%s: largest difference %g\n", kernels().name, worst);
   return worst < 2e-5 ? 0 : 1;
 }

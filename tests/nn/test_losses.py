@@ -30,6 +30,20 @@ def some(rng, features, size, scale=1.0):
     return batch_of(np.float32(scale) * normal(rng, features, size))
 
 
+@given(sizes, st.sampled_from([1e-3, 1.0, 30.0]))
+def test_tanh(size, scale):
+    n_act, n, seed = size
+    out, action = some(np.random.default_rng(seed), n_act, n, scale), Batch(n_act, n)
+    _core.tanh(out, action)
+    close(action, double(out).tanh())
+
+
+def test_tanh_of_what_is_no_number():
+    action = Batch(1, 3)
+    _core.tanh(batch_of(np.array([[np.nan, np.inf, -np.inf]], dtype=np.float32)), action)
+    np.testing.assert_array_equal(action.array, [[np.nan, 1, -1]])
+
+
 @given(sizes, st.floats(0, 2), st.floats(0, 2))
 def test_smooth(size, sigma, c):
     n_act, n, seed = size

@@ -15,7 +15,7 @@ from rewirl.agents.box import ActionBox
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.deploy.policy import Policy, PolicyLayer
-from rewirl.nn import Batch, Network, Target
+from rewirl.nn import Batch, Chance, Network, Target
 from rewirl.topology import wire
 
 Floats = NDArray[np.float32]
@@ -82,6 +82,7 @@ class ActorCritic(ABC):
         self._averages = Averages()
         self._links_replaced = 0
         self._adam = options.adam
+        self._chance = Chance(rng)
         self._noise = Batch(self.n_act, options.batch)
         self._y = Batch(1, options.batch)
         # The loss's gradient at a critic's output, and at the actor's.
@@ -110,7 +111,7 @@ class ActorCritic(ABC):
 
     def _draw_noise(self) -> Batch:
         """ε ~ N(0, 1) for every action of a batch."""
-        self._noise.array[...] = self.rng.standard_normal((self.n_act, self._noise.size), dtype=np.float32)
+        self._chance.normal(self._noise)
         return self._noise
 
     def _update_critics(self, batch: Transitions, y: Batch) -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewirl._core import ascend, bellman, smooth, through_tanh
+from rewirl._core import ascend, bellman, smooth, tanh, through_tanh
 from rewirl.agents.actor_critic import ActorCritic, Floats
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import TD3Options, WiringOptions
@@ -48,7 +48,7 @@ class TD3Agent(ActorCritic):
         self.updates += 1
 
         # L11: ã ← π_φ'(s') + ε, ε ~ clip(N(0, σ̃), -c, c)
-        np.tanh(self.actor_target.forward(batch.next_obs).array, out=batch.next_action.array)
+        tanh(self.actor_target.forward(batch.next_obs), batch.next_action)
         smooth(batch.next_action, self._draw_noise(), o.target_noise, o.target_clip)
 
         # L12: y ← r + γ min Q_θ'i(s', ã); nothing follows a terminal state
@@ -62,7 +62,7 @@ class TD3Agent(ActorCritic):
         # L17: every d updates
         if self.updates % o.policy_delay == 0:
             # L18-L19: ∇_φ J = 1/N Σ ∇_a Q_θ1(s, a)|a=π(s) ∇_φ π(s)
-            np.tanh(self.actor.forward(batch.obs).array, out=batch.action.array)
+            tanh(self.actor.forward(batch.obs), batch.action)
             q = ascend(self.critics[0].forward(batch.state_action), self._dq)
             dq_da = self.critics[0].backward(self._dq, weights=False, inputs=self._action_rows)
             through_tanh(batch.action, dq_da, self._da)

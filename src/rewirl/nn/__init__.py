@@ -1,6 +1,6 @@
 """Networks of sparse layers, their targets and Adam: the Python face of the core."""
 
-from rewirl._core import Batch
+from rewirl._core import Batch, Chance
 from rewirl.nn.network import Adam, Network, batch_of
 from rewirl.nn.runtime import available_isas, isa, kernel_seconds, select_isa, set_threads, threads
 from rewirl.nn.target import Target
@@ -8,6 +8,7 @@ from rewirl.nn.target import Target
 __all__ = [
     "Adam",
     "Batch",
+    "Chance",
     "Network",
     "Target",
     "available_isas",

@@ -86,12 +86,21 @@ class Network:
 
     def forward(self, x: Batch) -> Batch:
         """Outputs for a batch. They are the network's own memory, overwritten by its next forward."""
-        return self._core.forward(_batch("forward", x))
+        try:
+            return self._core.forward(x)
+        except TypeError:
+            raise _no_batch("forward", x) from None
 
     def backward(self, dy: Batch, *, weights: bool = True, inputs: tuple[int, int] = (0, 0)) -> Batch:
         """From the loss's gradient at the outputs of the last forward to that of the weights (into `gradients`) and of
         the input features `inputs[0]` to `inputs[1]` (the result). What is not asked for is not computed."""
-        return self._core.backward(_batch("backward", dy), weights, *inputs)
+        begin, end = inputs
+        try:
+            return self._core.backward(dy, weights, begin, end)
+        except TypeError:
+            if isinstance(dy, Batch):
+                raise
+            raise _no_batch("backward", dy) from None
 
     def step(self, adam: Adam) -> None:
         """One step of Adam along `gradients`."""
@@ -287,10 +296,8 @@ class Network:
         return self._core.bytes()
 
 
-def _batch(verb: str, value: object) -> Batch:
-    if not isinstance(value, Batch):
-        raise TypeError(f"{verb} takes a Batch, not {_kind(value)}; batch_of(array) makes one")
-    return value
+def _no_batch(verb: str, value: object) -> TypeError:
+    return TypeError(f"{verb} takes a Batch, not {_kind(value)}; batch_of(array) makes one")
 
 
 def _kind(value: object) -> str:

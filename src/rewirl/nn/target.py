@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rewirl import _core
 from rewirl._core import Batch
-from rewirl.nn.network import Network, _batch, _entry, _same_kind
+from rewirl.nn.network import Network, _entry, _no_batch, _same_kind
 from rewirl.topology import Links
 
 
@@ -34,7 +34,10 @@ class Target:
 
     def forward(self, x: Batch) -> Batch:
         """Outputs for a batch, in memory that the next call overwrites."""
-        return self._core.forward(_batch("forward", x))
+        try:
+            return self._core.forward(x)
+        except TypeError:
+            raise _no_batch("forward", x) from None
 
     def update(self, tau: float) -> None:
         """θ' ← τθ + (1-τ)θ', then MaintainSparsity: of each layer only the k largest magnitudes stay, k its links."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents import ActorCritic, Transitions
+from rewirl.nn import Chance
 from rewirl.training.environments import Environment, Floats
 from rewirl.training.replay import Replay
 from rewirl.training.rows import Episode
@@ -35,6 +36,7 @@ class Loop:
         self.random_steps, self.env_seed, self.rng = random_steps, env_seed, rng
         self._initial = initial or self._by_chance
         self._batch = Transitions(env.n_obs, env.box.size, agent.options.batch)
+        self._chance, self._chosen = Chance(rng), np.empty(agent.options.batch, dtype=np.int64)
         self.step = 0
         self.episodes = 0
         self.acted = 0
@@ -55,7 +57,7 @@ class Loop:
 
     def _advance(self, until: int) -> Episode | None:
         step_env, replay, agent, batch = self.env.step, self.replay, self.agent, self._batch
-        integers, size, records = self.rng.integers, batch.size, replay.records
+        integers, chosen, records = self._chance.integers, self._chosen, replay.records
         while self.step < until:
             obs = self._begin_episode() if self._obs is None else self._obs
             action = self._choose(obs) if self._action is None else self._action
@@ -68,7 +70,7 @@ class Loop:
             self.episode_return += reward
             self.step += 1
             if self.step > self.random_steps:
-                chosen = integers(0, len(replay), size)
+                integers(len(replay), chosen)
                 batch.fill(records, replay.slots_of(chosen))
                 agent.update(batch)
             if terminated or truncated:
