@@ -74,12 +74,15 @@ const InPlaceOrder& Layer::order() const {
   return oldest.order;
 }
 
-void Layer::sync(const float* flat) {
+const float* Layer::weights_by_inputs(const float* flat) {
+  if (by_inputs_now) return back_weights.get();
   const float* w = flat + weight_at;
   float* to = back_weights.get();
   parallel(links(), kPad, links() * 8, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) to[k] = w[position[k]];
   });
+  by_inputs_now = true;
+  return to;
 }
 
 void for_groups(const Groups& links, int begin, int end, int64_t batch, const std::function<void(int, int)>& work) {
@@ -170,7 +173,7 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
   const auto delta_at = [&](int64_t l) { return scratch().at(size_t(l), layers_[l].shape.n_out, dy.size()); };
   scratch().owner = backward_ = new_number();
   for (int64_t l = int64_t(layers_.size()) - 1; l >= 0; --l) {
-    const Layer& layer = layers_[l];
+    Layer& layer = layers_[l];
     const Batch& in = l == 0 ? input_ : out_[l - 1];
     const Batch delta = l + 1 == int64_t(layers_.size()) ? dy : delta_at(l);
     if (weights) {
@@ -182,7 +185,7 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
     }
     if (l == 0 && !inputs) break;
     Forward args{};
-    args.links = layer.inputs.view(layer.back_weights.get());
+    args.links = layer.inputs.view(layer.weights_by_inputs(w_.get()));
     args.gate = l > 0 ? in.data() : nullptr;
     args.x = delta.data();
     args.y = l > 0 ? delta_at(l - 1).data() : input_delta_.data();
@@ -213,7 +216,11 @@ void Network::step(const AdamOptions& o) {
   args.correction = float(1 / std::sqrt(c2));
   args.eps = o.eps;
   parallel(padded(size_), kPad, size_ * 16, [&](int64_t begin, int64_t end) { kernels().adam(args, begin, end); });
-  for (Layer& layer : layers_) layer.sync(w_.get());
+  weights_changed();
+}
+
+void Network::weights_changed() {
+  for (Layer& layer : layers_) layer.by_inputs_now = false;
   ready_ = false;
 }
 
@@ -259,16 +266,14 @@ void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, c
   carry(passage, second_moment, v_.get() + layer.weight_at);
   std::fill_n(g_.get() + layer.weight_at, layer.links(), 0.0f);  // they belonged to other links
   for (size_t t = 0; t < targets_.size(); ++t) targets_[t]->rewired(index, passage, std::move(moved[t]));
-  ready_ = false;
-  layer.sync(w_.get());
+  weights_changed();
 }
 
 void Network::set_parameters(const float* values) {
   std::lock_guard<std::mutex> lock(mutex_);
   Section section;
   std::copy_n(values, size_, w_.get());
-  for (Layer& layer : layers_) layer.sync(w_.get());
-  ready_ = false;
+  weights_changed();
 }
 
 Batch Network::layer_input(int64_t index) const {

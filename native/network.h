@@ -27,8 +27,8 @@ struct Layer : GroupedLayer {
   void wire(GroupedLayer links) noexcept;
   // Kept until a few others were asked: who adapts a network asks each layer twice.
   const InPlaceOrder& order() const;
-  // Copies the weights to where the way back finds them; due whenever weights changed.
-  void sync(const float* weights);
+  // The weights as the way back wants them, copied anew if they have changed: then and not earlier, while they are in the caches.
+  const float* weights_by_inputs(const float* flat);
   int64_t links() const { return outputs.links(); }
   int64_t blocks() const { return links() / shape.block; }
   int64_t index_bytes() const { return outputs.bytes() + inputs.bytes() + int64_t(position.size()) * 4; }
@@ -36,6 +36,7 @@ struct Layer : GroupedLayer {
   Shape shape;
   bool first;
   std::shared_ptr<float> back_weights;  // the weights by inputs
+  bool by_inputs_now = false;           // they are those of now
   int64_t weight_at = 0, bias_at = 0;   // where this layer begins in the flat arrays
   uint64_t wiring = 0;                  // no two wirings of any layers have the same number
 };
@@ -83,6 +84,7 @@ class Network {
  private:
   friend class Target;
   void make_room(const Batch& x);
+  void weights_changed();
 
   std::vector<Layer> layers_;
   int64_t size_ = 0;
