@@ -24,7 +24,6 @@ struct Rows {
 namespace grouping {
 
 constexpr int kFour = 8, kPairs = 9, kSingles = 11;  // kinds
-constexpr uint32_t kUnit = 3;  // quads of two columns come in threes, as many as weight gradients take at once
 
 // A part is the links of a group that share a column, known by its rows: one bit for each. In which quad can they stand, and as
 // which column of it?
@@ -55,7 +54,13 @@ struct Uses {
   }
 };
 constexpr Uses kUses;
-constexpr int kThreeRows[] = {7, 11, 13, 14};
+constexpr int kThreeRows[] = {7, 11, 13, 14}, kTwoRows[] = {3, 5, 6, 9, 10, 12};
+
+// Parts of two rows one of which completes parts of three; the other is left.
+struct Halves {
+  int part, row;
+  uint32_t first, entry, n;  // the first of them, the entry that it completes, and how many
+};
 
 // Links of one row, columns ascending.
 struct Run {
@@ -78,13 +83,14 @@ inline Room& room() {
   return mine;
 }
 
-// Fills `to`, whose rows and kinds are chosen, and calls put(link, position) for every link.
+// Fills `to`, whose rows and kinds are chosen, and calls put(link, position) for every link. Quads of two columns come in multiples
+// of `unit`.
 // No branch in the loops over links depends on the wiring, which nothing could foresee: that makes this several times as fast.
 template <class Put>
 class Grouping {
  public:
-  Grouping(GroupedLinks& to, const Rows& rows, int block, Put put)
-      : to_(to), rows_(rows), block_(block), put_(put), room_(room()), stride_(size_t(rows.columns) + 8) {
+  Grouping(GroupedLinks& to, const Rows& rows, int block, uint32_t unit, Put put)
+      : to_(to), rows_(rows), block_(block), unit_(unit), put_(put), room_(room()), stride_(size_t(rows.columns) + 8) {
     room_.rows.assign(stride_, 0);
     room_.link.resize(4 * stride_);
     room_.alike.resize(16 * stride_);
@@ -111,6 +117,7 @@ class Grouping {
     std::fill_n(whole_, 16, 0);
     std::fill_n(split_, 16, 0);
     std::fill_n(n_, kKinds, 0);
+    n_halves_ = 0;
     if (to_.kinds != Kinds::four) {
       find_parts(left);
       choose_quads();
@@ -121,6 +128,7 @@ class Grouping {
     begin_runs(g);
     for (int part = 1; part < 16; ++part) put_whole(part);
     for (const int part : kThreeRows) put_split(part);
+    for (int i = 0; i < n_halves_; ++i) put_halves(halves_[i]);
     if (block_ > 1)
       for (const int part : {3, 12}) put_pairs(part);
     for (int r = 0; r < 4; ++r) put_left(left[r], r);
@@ -149,13 +157,14 @@ class Grouping {
   // How many parts are kept whole, and how many are taken apart after them; their columns lose their mark.
   void choose_quads() {
     whole_[15] = n_[0] = there_[15];
-    for (int part = 1; part < 15; ++part) {
-      whole_[part] = std::min(there_[part], there_[15 - part]) / kUnit * kUnit;
-      n_[kUses.whole[part].kind] = whole_[part];
-    }
+    for (int part = 1; part < 15; ++part) whole_[part] = std::min(there_[part], there_[15 - part]);
+    for (const int two : kTwoRows) whole_[two] -= whole_[two] % unit_;
     uint32_t sets = UINT32_MAX;
-    for (const int three : kThreeRows) sets = std::min(sets, (there_[three] - whole_[three]) / kUnit * kUnit);
+    for (const int three : kThreeRows) sets = std::min(sets, there_[three] - whole_[three]);
+    sets -= sets % unit_;
     for (const int three : kThreeRows) split_[three] = sets;
+    complete_threes();
+    for (int part = 1; part < 15; ++part) n_[kUses.whole[part].kind] = std::max(whole_[part], whole_[15 - part]);
     for (const int kind : {1, 3, 5}) n_[kind] += sets;
     if (block_ > 1) {
       n_[kPairs] = there_[3] - whole_[3];
@@ -164,6 +173,36 @@ class Grouping {
     for (int part = 1; part < 16; ++part) {
       const uint32_t taken = block_ > 1 ? there_[part] : whole_[part] + split_[part];
       for (uint32_t i = 0; i < taken; ++i) room_.rows[alike(part)[i]] = 0;
+    }
+    for (int k = 0; k < n_halves_; ++k) {
+      const Halves& h = halves_[k];
+      for (uint32_t i = 0; i < h.n; ++i) room_.rows[alike(h.part)[h.first + i]] &= uint8_t(~(1 << h.row));
+    }
+  }
+
+  // Parts of three rows that found none of one row take it from a part of two, as long as there are such.
+  void complete_threes() {
+    uint32_t next[16];
+    for (const int two : kTwoRows) next[two] = whole_[two];
+    for (const int three : kThreeRows) {
+      const int row = __builtin_ctz(unsigned(15 - three));
+      uint32_t& one = whole_[15 - three];
+      uint32_t wanted = there_[three] - one - split_[three], there = 0;
+      for (const int two : kTwoRows) there += two >> row & 1 ? there_[two] - next[two] : 0;
+      wanted = std::min(wanted, there);
+      const uint32_t surplus = (one + wanted) % unit_;
+      one -= surplus - std::min(surplus, wanted);
+      wanted -= std::min(surplus, wanted);
+      whole_[three] = one;
+      for (const int two : kTwoRows) {
+        if (!(two >> row & 1)) continue;
+        const uint32_t n = std::min(wanted, there_[two] - next[two]);
+        if (n == 0) continue;
+        halves_[n_halves_++] = {two, row, next[two], whole_[three], n};
+        next[two] += n;
+        whole_[three] += n;
+        wanted -= n;
+      }
     }
   }
 
@@ -234,6 +273,16 @@ class Grouping {
     }
   }
 
+  void put_halves(const Halves& h) {
+    const auto [kind, which] = kUses.whole[1 << h.row];
+    for (uint32_t i = 0; i < h.n; ++i) {
+      const uint16_t column = alike(h.part)[h.first + i];
+      const uint32_t entry = h.entry + i;
+      room_.other[other_at_[kind] + 2 * entry + uint32_t(which)] = column;
+      put_(room_.link[4 * column + h.row], weight_at_[kind] + 4 * entry + uint32_t(h.row));
+    }
+  }
+
   void put_pairs(int part) {
     const int kind = kPairs + (part == 12), first = part == 12 ? 2 : 0;
     for (uint32_t i = 0; i < n_[kind]; ++i) {
@@ -261,12 +310,15 @@ class Grouping {
   GroupedLinks& to_;
   const Rows& rows_;
   const int block_;
+  const uint32_t unit_;
   const Put put_;
   Room& room_;
   const size_t stride_;
   // Of the group at hand: parts that there are of each sort, that are kept whole and that are taken apart; entries of each kind,
   // and where they begin.
   uint32_t there_[16], whole_[16], split_[16], n_[kKinds], other_at_[kKinds], weight_at_[kKinds];
+  Halves halves_[12];
+  int n_halves_;
 };
 
 }  // namespace grouping

@@ -99,7 +99,8 @@ Kinds kinds_for(int rows, int columns, int64_t links, int block) {
 void group_outputs(const Rows& rows, int block, GroupedLinks& to, InPlaceOrder& order) {
   order.position.resize(rows.links());
   uint32_t* position = order.position.data();
-  grouping::Grouping(to, rows, block, [position](uint32_t link, uint32_t at) { position[link] = at; });
+  // In threes, as many quads as weight gradients take at once.
+  grouping::Grouping(to, rows, block, 3, [position](uint32_t link, uint32_t at) { position[link] = at; });
 }
 
 // One bit for each of 64 bytes that are 0 or 1, the first the lowest.
@@ -172,7 +173,7 @@ void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLay
   to.position.resize(inputs.links());
   uint32_t* position = to.position.data();
   inputs.link = order.position.data();
-  grouping::Grouping(to.inputs, inputs, 1, [=](uint32_t link, uint32_t at) { position[at] = link; });
+  grouping::Grouping(to.inputs, inputs, 1, 1, [=](uint32_t link, uint32_t at) { position[at] = link; });
 }
 
 GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, InPlaceOrder& order) {
