@@ -60,16 +60,12 @@ void expect_size(size_t got, int64_t wanted, const char* what) {
     throw std::invalid_argument(std::string(what) + " must have " + std::to_string(wanted) + " numbers, not " + std::to_string(got));
 }
 
-// A layer's places, and for each of its links, in their order, what value_at says of its position in the flat arrays.
-template <class Out, class ValueAt>
-void read_in_place_order(Network& net, int64_t index, const IntsOut& places, const Out& values, const char* what,
-                         const ValueAt& value_at) {
-  net.read_order(index, [&](const Layer& layer, const InPlaceOrder& order) {
-    expect_size(places.size(), layer.blocks(), "places");
-    expect_size(values.size(), layer.links(), what);
-    std::copy(order.places.begin(), order.places.end(), places.data());
-    for (size_t k = 0; k < order.position.size(); ++k) values.data()[k] = value_at(layer.weight_at + order.position[k]);
-  });
+// Room for a layer's places, and for something of each of its links.
+template <class Out>
+void expect_links(const Layer& layer, const IntsOut& places, const Out& values, const char* what) {
+  const int64_t links = layer.bias_at - layer.weight_at;  // not links(), which may be rewired at this moment
+  expect_size(places.size(), links / layer.shape.block, "places");
+  expect_size(values.size(), links, what);
 }
 
 // A numpy.random.Generator as the core draws from it: its bits go on where they were, for NumPy too.
@@ -146,14 +142,16 @@ void bind_network(nb::module_& m) {
       .def_rw("steps", &Network::steps)
       .def(
           "in_place_order",
-          [](Network& net, int64_t index, IntsOut places, IntsOut positions) {
-            read_in_place_order(net, index, places, positions, "positions", [](int64_t at) { return at; });
+          [](const Network& net, int64_t index, IntsOut places, IntsOut positions) {
+            expect_links(net.layer(index), places, positions, "positions");
+            net.in_place_order(index, places.data(), positions.data());
           },
           "layer"_a, nb::arg("places").noconvert(), nb::arg("positions").noconvert())
       .def(
           "weights_in_place_order",
-          [](Network& net, int64_t index, IntsOut places, FloatsOut weights) {
-            read_in_place_order(net, index, places, weights, "weights", [w = net.parameters()](int64_t at) { return w[at]; });
+          [](const Network& net, int64_t index, IntsOut places, FloatsOut weights) {
+            expect_links(net.layer(index), places, weights, "weights");
+            net.weights_in_place_order(index, places.data(), weights.data());
           },
           "layer"_a, nb::arg("places").noconvert(), nb::arg("weights").noconvert())
       .def("ranges",

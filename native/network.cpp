@@ -44,17 +44,15 @@ Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool 
   InPlaceOrder order;
   require(n_places > 0, "a layer needs at least one link");
   check_places(shape, places, n_places, order.places);
-  wire(grouped(order));
-}
-
-GroupedLayer Layer::grouped(InPlaceOrder& order) const {
   GroupedLayer made;
-  group(shape, !first, order, made);
-  return made;
+  group(order, made);
+  wire(made);
 }
 
-void Layer::wire(GroupedLayer links) noexcept {
-  static_cast<GroupedLayer&>(*this) = std::move(links);
+void Layer::group(InPlaceOrder& order, GroupedLayer& to) const { rewirl::group(shape, !first, order, to); }
+
+void Layer::wire(GroupedLayer& links) noexcept {
+  std::swap(static_cast<GroupedLayer&>(*this), links);
   wiring = new_number();
 }
 
@@ -236,10 +234,19 @@ void Network::act(const float* x, float* y) {
   std::copy_n(act_[(layers_.size() + 1) % 2].get(), layers_.back().shape.n_out, y);
 }
 
-void Network::read_order(int64_t index, const std::function<void(const Layer&, const InPlaceOrder&)>& reader) {
+void Network::in_place_order(int64_t index, int64_t* places, int64_t* positions) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const Layer& layer = this->layer(index);
-  reader(layer, layer.order());
+  const InPlaceOrder& order = layer(index).order();
+  std::copy(order.places.begin(), order.places.end(), places);
+  for (const uint32_t position : order.position) *positions++ = layer(index).weight_at + position;
+}
+
+void Network::weights_in_place_order(int64_t index, int64_t* places, float* weights) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const InPlaceOrder& order = layer(index).order();
+  const float* w = w_.get() + layer(index).weight_at;
+  std::copy(order.places.begin(), order.places.end(), places);
+  for (const uint32_t position : order.position) *weights++ = w[position];
 }
 
 void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, const int64_t* grown, int64_t n_grown,
@@ -252,16 +259,17 @@ void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, c
           "a second moment must be a finite number that is not negative, not ", second_moment);
   static thread_local InPlaceOrder after;  // kept: fresh memory would cost more than the work
   static thread_local Passage passage;
+  static thread_local GroupedLayer made;  // what a layer had before
   check_places(layer.shape, dropped, n_dropped, passage.dropped);
   check_places(layer.shape, grown, n_grown, passage.grown);
   const InPlaceOrder& before = layer.order();
   replace(before, passage, after);
-  GroupedLayer made = layer.grouped(after);
+  layer.group(after, made);
   follow(layer.shape.block, before, after, passage);
   std::vector<Target::Moved> moved;
   for (Target* target : targets_) moved.push_back(target->moved(index, before, after, passage, made.outputs));
   // Up to here nothing has changed, should memory have run out; from here on nothing needs any.
-  layer.wire(std::move(made));
+  layer.wire(made);
   for (float* flat : {w_.get(), m_.get()}) carry(passage, 0, flat + layer.weight_at);
   carry(passage, second_moment, v_.get() + layer.weight_at);
   std::fill_n(g_.get() + layer.weight_at, layer.links(), 0.0f);  // they belonged to other links

@@ -23,8 +23,9 @@ struct Layer : GroupedLayer {
   Layer(const Shape& shape, const int64_t* places, int64_t n_places, bool first);
 
   // The order's places, checked, as such a layer has them; they get their positions.
-  GroupedLayer grouped(InPlaceOrder& order) const;
-  void wire(GroupedLayer links) noexcept;
+  void group(InPlaceOrder& order, GroupedLayer& to) const;
+  // Swaps the links that it has with others.
+  void wire(GroupedLayer& links) noexcept;
   // Kept until a few others were asked: who adapts a network asks each layer twice.
   const InPlaceOrder& order() const;
   // The weights as the way back wants them, copied anew if they have changed: then and not earlier, while they are in the caches.
@@ -63,8 +64,9 @@ class Network {
   void rewire(int64_t layer, const int64_t* dropped, int64_t n_dropped, const int64_t* grown, int64_t n_grown,
               float second_moment);
   void set_parameters(const float* values);
-  // A layer with the order of its links, neither of which changes until the reader is done.
-  void read_order(int64_t layer, const std::function<void(const Layer&, const InPlaceOrder&)>& reader);
+  // A layer's places, and in their order for each of its links the position in the flat arrays, or the weight.
+  void in_place_order(int64_t layer, int64_t* places, int64_t* positions) const;
+  void weights_in_place_order(int64_t layer, int64_t* places, float* weights) const;
 
   const std::vector<Layer>& layers() const { return layers_; }
   const Layer& layer(int64_t index) const;
