@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "wiring.h"
@@ -126,7 +127,7 @@ class Grouping {
     n_[kFour] = std::min({left[0].size, left[1].size, left[2].size, left[3].size});
     for (int r = 0; r < 4; ++r) n_[kSingles + r] = left[r].size - n_[kFour];
     begin_runs(g);
-    for (int part = 1; part < 16; ++part) put_whole(part);
+    put_wholes(std::make_index_sequence<15>{});
     for (const int part : kThreeRows) put_split(part);
     for (int i = 0; i < n_halves_; ++i) put_halves(halves_[i]);
     if (block_ > 1)
@@ -152,9 +153,10 @@ class Grouping {
       if (eight == 0) continue;
       for (int i = column; i < column + 8; ++i) alike[rows[i] * stride_ + there_[rows[i]]++] = uint16_t(i);
     }
+    std::fill_n(rows, rows_.columns, uint8_t(0));  // for the next group
   }
 
-  // How many parts are kept whole, and how many are taken apart after them; their columns lose their mark.
+  // How many parts are kept whole, and how many are taken apart after them.
   void choose_quads() {
     whole_[15] = n_[0] = there_[15];
     for (int part = 1; part < 15; ++part) whole_[part] = std::min(there_[part], there_[15 - part]);
@@ -170,14 +172,8 @@ class Grouping {
       n_[kPairs] = there_[3] - whole_[3];
       n_[kPairs + 1] = there_[12] - whole_[12];
     }
-    for (int part = 1; part < 16; ++part) {
-      const uint32_t taken = block_ > 1 ? there_[part] : whole_[part] + split_[part];
-      for (uint32_t i = 0; i < taken; ++i) room_.rows[alike(part)[i]] = 0;
-    }
-    for (int k = 0; k < n_halves_; ++k) {
-      const Halves& h = halves_[k];
-      for (uint32_t i = 0; i < h.n; ++i) room_.rows[alike(h.part)[h.first + i]] &= uint8_t(~(1 << h.row));
-    }
+    for (int part = 1; part < 16; ++part) taken_[part] = block_ > 1 ? there_[part] : whole_[part] + split_[part];
+    for (int k = 0; k < n_halves_; ++k) taken_[halves_[k].part] += halves_[k].n;
   }
 
   // Parts of three rows that found none of one row take it from a part of two, as long as there are such.
@@ -206,28 +202,26 @@ class Grouping {
     }
   }
 
-  // Links whose columns still have their mark, row by row. All marks are gone then.
+  // Links that are in no quad so far, row by row.
   void find_left(Run* left) {
-    uint8_t* rows = room_.rows.data();
-    uint16_t* marked = room_.alike.data();  // the columns of no rows, which nobody needs
-    uint32_t n_marked = 0;
-    for (int i = 0; i < rows_.columns; ++i) {
-      marked[n_marked] = uint16_t(i);
-      n_marked += rows[i] != 0;
-    }
+    uint16_t* column[4];
+    uint32_t* link[4];
     for (int r = 0; r < 4; ++r) {
-      uint16_t* column = room_.left.data() + r * stride_;
-      uint32_t* link = room_.left_link.data() + r * stride_;
-      uint32_t n = 0;
-      for (uint32_t i = 0; i < n_marked; ++i) {
-        const uint32_t at = marked[i];
-        column[n] = uint16_t(at);
-        link[n] = room_.link[4 * at + r];
-        n += rows[at] >> r & 1;
-      }
-      left[r] = {column, link, n};
+      left[r] = {column[r] = room_.left.data() + r * stride_, link[r] = room_.left_link.data() + r * stride_, 0};
     }
-    std::fill_n(rows, rows_.columns, uint8_t(0));
+    const auto leave = [&](int r, uint16_t at) {
+      *column[r]++ = at;
+      *link[r]++ = room_.link[4 * at + r];
+    };
+    for (int part = 1; part < 15; ++part)
+      for (uint32_t i = taken_[part]; i < there_[part]; ++i)
+        for (int r = 0; r < 4; ++r)
+          if (part >> r & 1) leave(r, alike(part)[i]);
+    for (int k = 0; k < n_halves_; ++k) {
+      const Halves& h = halves_[k];
+      for (uint32_t i = 0; i < h.n; ++i) leave(__builtin_ctz(unsigned(h.part ^ 1 << h.row)), alike(h.part)[h.first + i]);
+    }
+    for (int r = 0; r < 4; ++r) left[r].size = uint32_t(column[r] - left[r].column);
   }
 
   void begin_runs(size_t g) {
@@ -245,10 +239,16 @@ class Grouping {
     if (to_.kinds != Kinds::four) to_.weight[g + 1] = next_weight;
   }
 
-  void put_whole(int part) {
+  template <size_t... I>
+  void put_wholes(std::index_sequence<I...>) {
+    (put_whole<int(I) + 1>(), ...);
+  }
+
+  template <int part>
+  void put_whole() {
     if (whole_[part] == 0) return;
-    const auto [kind, which] = kUses.whole[part];
-    const uint32_t columns = kSizes.columns[kind];
+    constexpr int kind = kUses.whole[part].kind, which = kUses.whole[part].column;
+    constexpr uint32_t columns = uint32_t(kKind[kind].columns());
     uint16_t* other = room_.other.data() + other_at_[kind] + which;
     uint32_t at = weight_at_[kind];
     for (uint32_t i = 0; i < whole_[part]; ++i, other += columns, at += 4) {
@@ -314,9 +314,9 @@ class Grouping {
   const Put put_;
   Room& room_;
   const size_t stride_;
-  // Of the group at hand: parts that there are of each sort, that are kept whole and that are taken apart; entries of each kind,
-  // and where they begin.
-  uint32_t there_[16], whole_[16], split_[16], n_[kKinds], other_at_[kKinds], weight_at_[kKinds];
+  // Of the group at hand: parts that there are of each sort, that are kept whole, that are taken apart, and all of these; entries
+  // of each kind, and where they begin.
+  uint32_t there_[16], whole_[16], split_[16], taken_[16], n_[kKinds], other_at_[kKinds], weight_at_[kKinds];
   Halves halves_[12];
   int n_halves_;
 };
