@@ -83,7 +83,7 @@ def float_array(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
     if values.shape not in shapes:
         right = " or ".join(map(str, shapes))
         raise ValueError(f"{name} must have the shape {right}, not {values.shape}")
-    if np.isnan(values).any():
+    if values.size and math.isnan(values.min()):  # NaN is the smallest to NumPy
         raise ValueError(f"{name}{np.argwhere(np.isnan(values))[0].tolist()} is NaN: it must be a number")
     return values
 

@@ -119,9 +119,9 @@ class DropAndGrow(Rule):
         if c == 0:
             return _unchanged(links)
         # Growth sees the wiring before the drop (L7 tests X == 0, L8 masks): no link comes straight back.
-        grown = np.sort(integer_array("grown", self.choose_growth(links, c, rng, gradients)).astype(np.int64))
-        dropped = np.sort(links.places[self.choose_drops(links, weights, c)])
-        gone, come = (len(places) - np.count_nonzero(places[1:] == places[:-1]) for places in (dropped, grown))
+        grown = integer_array("grown", self.choose_growth(links, c, rng, gradients)).astype(np.int64, copy=False)
+        grown, come = _ascending(grown)
+        dropped, gone = _ascending(links.places[self.choose_drops(links, weights, c)])
         if not gone == come == c:
             raise ValueError(f"rule {self.name!r} dropped {gone} and grew {come}: both must be {c}")
         return Change(links, dropped, grown)
@@ -165,10 +165,10 @@ class SET(DropAndGrow):
         nth = min(5 * count // 16, len(sample) - 1)
         near = np.flatnonzero(magnitudes <= np.partition(sample, nth)[nth])
         close = weights[near]
-        half = (count - np.count_nonzero(close == 0) + 1) // 2
-        if min(np.count_nonzero(close > 0), np.count_nonzero(close < 0)) < half:
-            return _half_of_each_sign(weights, count)
-        return near[_half_of_each_sign(close, count)]
+        zeros, positives, negatives = by_sign = _by_sign(close)
+        if min(len(positives), len(negatives)) < (count - len(zeros) + 1) // 2:
+            return _half_of_each_sign(weights, *_by_sign(weights), count)
+        return near[_half_of_each_sign(close, *by_sign, count)]
 
 
 @dataclass(frozen=True)
@@ -213,10 +213,24 @@ def _block_sums(magnitudes: Floats, axis: int) -> Floats:
     return sums
 
 
-def _half_of_each_sign(weights: Floats, count: int) -> Indices:
+def _ascending(places: Indices) -> tuple[Indices, int]:
+    """The places in order, and how many different ones they are."""
+    if np.count_nonzero(rising := places[1:] > places[:-1]) < len(rising):
+        places = np.sort(places)
+        rising = places[1:] > places[:-1]
+    return places, int(np.count_nonzero(rising)) + min(len(places), 1)
+
+
+def _by_sign(weights: Floats) -> tuple[Indices, Indices, Indices]:
+    """Indices of the zeros, the positives and the negatives, each ascending."""
+    return np.flatnonzero(weights == 0), np.flatnonzero(weights > 0), np.flatnonzero(weights < 0)
+
+
+def _half_of_each_sign(
+    weights: Floats, zeros: Indices, positives: Indices, negatives: Indices, count: int
+) -> Indices:
     """Indices of `count` weights: zeros first, then of each sign half the rest, nearest to zero."""
-    zeros = np.flatnonzero(weights == 0)[:count]
-    positives, negatives = np.flatnonzero(weights > 0), np.flatnonzero(weights < 0)
+    zeros = zeros[:count]
     rest = count - len(zeros)
     # L2: c/2 of each sign; more negatives if the positives run short, fewer if they do themselves
     c_n = min(max(rest // 2, rest - len(positives)), len(negatives))
