@@ -29,13 +29,15 @@ constexpr int kind_of = list_of(kinds).kind[run];
 // the first-level cache.
 constexpr int kPanel = REWIRL_REGISTERS >= 32 ? 4 : 3;
 
-// Calls f(first vector, vectors) for panels of at most `most` vectors that together cover the batch, as equal as can be. The
+constexpr int vectors_of(int batch) { return (batch + W - 1) / W; }
+
+// Calls f(first vector, vectors) for panels of at most `most` vectors that together cover begin .. end, as equal as can be. The
 // narrow ones first: panels of two vectors then begin where cache lines do.
 template <int most, class F>
-REWIRL_INLINE void for_panels(int batch, const F& f) {
-  const int vectors = (batch + W - 1) / W;
+REWIRL_INLINE void for_panels(int begin, int end, const F& f) {
+  const int vectors = end - begin;
   const int panels = (vectors + most - 1) / most;
-  for (int i = 0, first = 0; i < panels; ++i) {
+  for (int i = 0, first = begin; i < panels; ++i) {
     const int width = vectors / panels + (i >= panels - vectors % panels);
     f(first, width);
     first += width;
@@ -120,10 +122,70 @@ REWIRL_INLINE void forward_width(const Forward& a, int first, int width, int beg
 
 template <Kinds kinds>
 void forward_of(const Forward& a, int begin, int end) {
-  for_panels<kPanel>(a.batch, [&](int first, int width) { forward_width<kinds, kPanel>(a, first, width, begin, end); });
+  for_panels<kPanel>(0, vectors_of(a.batch), [&](int first, int width) { forward_width<kinds, kPanel>(a, first, width, begin, end); });
 }
 
 void forward(const Forward& a, int begin, int end) { REWIRL_WITH_KINDS(a.links.kinds, forward_of, a, begin, end) }
+
+// ------------------------------------------------------- input gradients
+
+// Of links in blocks: entry by entry what four rows give to the sums of its columns. The rows stay in registers, the sums in the
+// first-level cache: those of a panel lie side by side.
+template <int K, int P, bool all>
+REWIRL_INLINE void give_entries(const vec (&dy)[4][P], const uint16_t*& other, const float*& w, int n, float* sums, int begin,
+                                int end) {
+  constexpr Kind kind = kKind[K];
+  for (const uint16_t* last = other + n * kind.columns(); other < last; other += kind.columns(), w += kind.links())
+    REWIRL_UNROLL for (int c = 0; c < kind.columns(); ++c) {
+      const int column = other[c];
+      if (!all && (column < begin || column >= end)) continue;
+      float* to = sums + int64_t(column) * (P * W);
+      vec s[P];
+      REWIRL_UNROLL for (int p = 0; p < P; ++p) s[p] = load(to + p * W);
+      REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
+        if (kind.column[r] != c) continue;
+        const vec ws = splat(w[kind.place(r)]);
+        REWIRL_UNROLL for (int p = 0; p < P; ++p) s[p] += ws * dy[r][p];
+      }
+      REWIRL_UNROLL for (int p = 0; p < P; ++p) store(to + p * W, s[p]);
+    }
+}
+
+template <int P, bool all, size_t... I>
+void give_panel(const InputGradients a, int first, float* sums, std::index_sequence<I...>) {
+  const int groups = (a.rows + 3) / 4;
+  std::fill(sums + int64_t(a.begin) * (P * W), sums + int64_t(a.end) * (P * W), 0.0f);
+  for (int g = 0; g < groups; ++g) {
+    vec dy[4][P];
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r)  // rows that a last group lacks have no links
+      REWIRL_UNROLL for (int p = 0; p < P; ++p)
+        dy[r][p] = 4 * g + r < a.rows ? load(a.dy + a.links.row[4 * int64_t(g) + r] * a.stride + (first + p) * W) : vec{};
+    const uint16_t* other = a.links.other + a.links.column[g];
+    const float* w = a.links.w + a.links.weight[g];
+    const uint16_t* count = a.links.count + int64_t(sizeof...(I)) * g;
+    (give_entries<kind_of<Kinds::blocks, I>, P, all>(dy, other, w, count[I], sums, a.begin, a.end), ...);
+  }
+  for (int64_t c = a.begin; c < a.end; ++c)
+    REWIRL_UNROLL for (int p = 0; p < P; ++p) {
+      const int64_t at = c * a.stride + (first + p) * W;
+      const vec s = load(sums + (c * P + p) * W);
+      store(a.dx + at, a.gate ? keep(load(a.gate + at) > vec{}, s) : s);
+    }
+}
+
+template <int P>
+REWIRL_INLINE void give_width(const InputGradients& a, int first, int width, float* sums) {
+  if (width == P) {
+    if (a.begin == 0 && a.end == a.columns) return give_panel<P, true>(a, first, sums, Runs<Kinds::blocks>{});
+    return give_panel<P, false>(a, first, sums, Runs<Kinds::blocks>{});
+  }
+  if constexpr (P > 1) give_width<P - 1>(a, first, width, sums);
+}
+
+void input_gradients(const InputGradients& a, int begin, int end) {
+  float* sums = a.sums + int64_t(begin) * W * a.columns;  // one panel after the other in the same room
+  for_panels<kPanel>(begin, end, [&](int first, int width) { give_width<kPanel>(a, first, width, sums); });
+}
 
 // ------------------------------------------------------ weight gradients
 
@@ -224,7 +286,7 @@ constexpr int kGradientPanel = 64;
 // A copy again, for the compiler.
 template <Kinds kinds>
 void weight_gradients_of(const WeightGradients a, int begin, int end) {
-  for_panels<kGradientPanel>(a.batch, [&](int first, int vectors) {
+  for_panels<kGradientPanel>(0, vectors_of(a.batch), [&](int first, int vectors) {
     for (int g = begin; g < end; ++g) group_gradients<kinds>(a, g, first, vectors, Runs<kinds>{});
   });
 }
@@ -234,7 +296,7 @@ void weight_gradients(const WeightGradients& a, int begin, int end) {
 }
 
 void row_sums(const float* dy, int64_t stride, int batch, float* dbias, int rows) {
-  const int vectors = (batch + W - 1) / W;
+  const int vectors = vectors_of(batch);
   int i = 0;
   for (; i + 4 <= rows; i += 4) {  // four sums at a time: one would wait for itself
     vec s[4] = {};
@@ -306,7 +368,7 @@ void act(const Groups& links, const float* bias, const float* x, float* y, int g
   REWIRL_WITH_KINDS(links.kinds, act_of, links, bias, x, y, groups, relu)
 }
 
-constexpr Kernels table{REWIRL_NAME, forward, weight_gradients, row_sums, act, adam, polyak, small,
+constexpr Kernels table{REWIRL_NAME, W, forward, weight_gradients, input_gradients, row_sums, act, adam, polyak, small,
                         normals, tangens, squash, through_squash};
 
 }  // namespace

@@ -99,6 +99,21 @@ struct Forward {
   bool relu;
 };
 
+// The gradient of a layer's inputs, dx = Wᵀ dy, where links are in blocks (or all there). Other layers go forward through their links
+// by inputs: unstructured, each sum would be read and written for every second link.
+struct InputGradients {
+  Groups links;
+  const float* dy;
+  const float* gate;  // may be null: the result is zeroed where gate is not positive (the way back through a ReLU)
+  float* dx;
+  float* sums;        // room for as many numbers as dx has; what was in it is lost
+  int64_t stride;     // floats from one feature to the next, in dy, gate and dx
+  int batch;
+  int rows;           // outputs
+  int columns;        // inputs
+  int begin, end;     // those of the inputs that are wanted
+};
+
 struct WeightGradients {
   Groups links;
   const float* x;
@@ -131,9 +146,12 @@ constexpr int64_t kNormals = 64;  // numbers that normals makes at a time
 
 struct Kernels {
   const char* name;
+  int width;  // numbers in a vector
   // y = W x, and what Forward says of bias, gate and ReLU
   void (*forward)(const Forward&, int group_begin, int group_end);
   void (*weight_gradients)(const WeightGradients&, int group_begin, int group_end);
+  // for some of the batch, in vectors of `width` numbers
+  void (*input_gradients)(const InputGradients&, int begin, int end);
   // dbias[i] = sum over the batch of dy[i]
   void (*row_sums)(const float* dy, int64_t stride, int batch, float* dbias, int rows);
   // one observation: y = W x + bias; x, y and bias may be read and written up to a multiple of four

@@ -40,13 +40,14 @@ void clear_padding(const Batch& x) {
 }  // namespace
 
 Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool is_first)
-    : shape(shape_), first(is_first), back_weights(aligned_floats(n_places * shape_.block)) {
+    : shape(shape_), first(is_first) {
   InPlaceOrder order;
   require(n_places > 0, "a layer needs at least one link");
   check_places(shape, places, n_places, order.places);
   GroupedLayer made;
   group(order, made);
   wire(made);
+  back_weights = aligned_floats(int64_t(position.size()));
 }
 
 void Layer::group(InPlaceOrder& order, GroupedLayer& to) const { rewirl::group(shape, !first, order, to); }
@@ -67,7 +68,7 @@ const InPlaceOrder& Layer::order() const {
     if (one.whose == wiring) return one.order;
   Kept& oldest = kept[next++ % kept.size()];
   oldest.whose = 0;  // of nobody until it is whole
-  in_place_order(shape, *this, oldest.order);
+  in_place_order(shape, outputs, oldest.order);
   oldest.whose = wiring;
   return oldest.order;
 }
@@ -81,6 +82,29 @@ const float* Layer::weights_by_inputs(const float* flat) {
   });
   by_inputs_now = true;
   return to;
+}
+
+void Layer::input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx) {
+  const int batch = int(dy.size());
+  if (has_inputs()) {
+    Forward args{};
+    args.links = inputs.view(weights_by_inputs(flat));
+    args.gate = gate ? gate->data() : nullptr;
+    args.x = dy.data();
+    args.y = dx.data();
+    args.stride = dy.stride();
+    args.batch = batch;
+    args.rows = shape.n_in;
+    const bool all = begin == 0 && end == shape.n_in;  // or the groups that hold begin .. end, which are in their order then
+    const int from = all ? 0 : begin / 4, to = all ? inputs.groups() : (end + 3) / 4;
+    for_groups(args.links, from, to, batch, [&](int b, int e) { kernels().forward(args, b, e); });
+    return;
+  }
+  const Kernels& use = kernels();
+  const InputGradients args{outputs.view(flat + weight_at), dy.data(), gate ? gate->data() : nullptr, dx.data(),
+                            scratch().sums(shape.n_in * dx.stride()), dy.stride(), batch, shape.n_out, shape.n_in, begin, end};
+  const int vectors = (batch + use.width - 1) / use.width;
+  parallel(vectors, 1, links() * batch, [&](int64_t b, int64_t e) { use.input_gradients(args, int(b), int(e)); });
 }
 
 void for_groups(const Groups& links, int begin, int end, int64_t batch, const std::function<void(int, int)>& work) {
@@ -182,17 +206,9 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
       kernels().row_sums(delta.data(), delta.stride(), int(delta.size()), g_.get() + layer.bias_at, layer.shape.n_out);
     }
     if (l == 0 && !inputs) break;
-    Forward args{};
-    args.links = layer.inputs.view(layer.weights_by_inputs(w_.get()));
-    args.gate = l > 0 ? in.data() : nullptr;
-    args.x = delta.data();
-    args.y = l > 0 ? delta_at(l - 1).data() : input_delta_.data();
-    args.stride = in.stride();
-    args.batch = int(in.size());
-    args.rows = layer.shape.n_in;
-    // Of the network's own inputs only the groups that hold begin .. end are needed.
-    const int from = l > 0 ? 0 : int(begin / 4), to = l > 0 ? layer.inputs.groups() : int((end + 3) / 4);
-    for_groups(args.links, from, to, args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
+    // Of the network's own inputs only begin .. end are wanted.
+    const int from = l > 0 ? 0 : int(begin), to = l > 0 ? layer.shape.n_in : int(end);
+    layer.input_gradients(w_.get(), delta, l > 0 ? &in : nullptr, from, to, l > 0 ? delta_at(l - 1) : input_delta_);
   }
   return inputs ? input_delta_.rows(begin, end) : Batch();
 }
@@ -305,7 +321,7 @@ std::map<std::string, int64_t> Network::bytes() const {
   std::map<std::string, int64_t> out{{"weights", size_ * 4}, {"gradients", size_ * 4}, {"moments", size_ * 8}};
   for (const Layer& layer : layers_) {
     out["links"] += layer.index_bytes();
-    out["weights by inputs"] += layer.links() * 4;
+    out["weights by inputs"] += int64_t(layer.position.size()) * 4;
   }
   return out;
 }

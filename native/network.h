@@ -16,8 +16,8 @@ namespace rewirl {
 
 class Target;
 
-// A layer's links by outputs, whose order is that of the weights, gradients and moments in the network's flat arrays; and the
-// same links by inputs with a copy of the weights in that order, which the gradient of the layer's input needs.
+// A layer's links by outputs, whose order is that of the weights, gradients and moments in the network's flat arrays; and, unless they
+// are in blocks, the same links by inputs with a copy of the weights in that order, which the gradient of the layer's input needs.
 struct Layer : GroupedLayer {
   // The inputs of a network's first layer stay in their order, since of their gradients only a range may be asked for.
   Layer(const Shape& shape, const int64_t* places, int64_t n_places, bool first);
@@ -28,6 +28,8 @@ struct Layer : GroupedLayer {
   void wire(GroupedLayer& links) noexcept;
   // Kept until a few others were asked: who adapts a network asks each layer twice.
   const InPlaceOrder& order() const;
+  // dx = Wᵀ dy for the inputs begin .. end, zeroed where gate, if there is one, is not positive.
+  void input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx);
   // The weights as the way back wants them, copied anew if they have changed: then and not earlier, while they are in the caches.
   const float* weights_by_inputs(const float* flat);
   int64_t links() const { return outputs.links(); }

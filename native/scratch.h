@@ -9,6 +9,8 @@ namespace rewirl {
 
 struct Scratch {
   std::vector<Batch> buffers;
+  std::shared_ptr<float> room;
+  int64_t room_for = 0;
   uint64_t owner = 0;  // the backward whose gradients are in the buffers; no two have the same number
 
   // The first `features` rows of a buffer; what was in it is lost.
@@ -17,6 +19,15 @@ struct Scratch {
     Batch& buffer = buffers[slot];
     if (buffer.size() != size || buffer.features() < features) buffer = Batch(features, size);
     return buffer.rows(0, features);
+  }
+
+  // Room for n numbers, whatever is in it.
+  float* sums(int64_t n) {
+    if (n > room_for) {
+      room = aligned_floats(n);
+      room_for = n;
+    }
+    return room.get();
   }
 };
 

@@ -114,17 +114,6 @@ void group_outputs(const Rows& rows, int block, GroupedLinks& to, InPlaceOrder& 
   grouping::Grouping(to, rows, block, 3, [position](uint32_t link, uint32_t at) { position[link] = at; });
 }
 
-// One bit for each of 64 bytes that are 0 or 1, the first the lowest.
-uint64_t bits_of_64(const uint8_t* bytes) {
-  uint64_t out = 0;
-  for (int i = 0; i < 8; ++i) {
-    uint64_t eight = 0;
-    for (int j = 0; j < 8; ++j) eight |= uint64_t(bytes[8 * i + j]) << 8 * j;
-    out |= (eight * 0x0102040810204080u >> 56) << 8 * i;
-  }
-  return out;
-}
-
 // Calls f(column, position) for every link of the row that is number r of group g.
 template <class F>
 void for_each_link(const GroupedLinks& links, int g, int r, const F& f) {
@@ -141,6 +130,19 @@ void for_each_link(const GroupedLinks& links, int g, int r, const F& f) {
     }
     other += n * columns;
     position += uint32_t(n * per_entry);
+  }
+}
+
+// Adds to counts[c] how many links have column c.
+void count_by_columns(const GroupedLinks& links, uint32_t* counts) {
+  const KindList& list = list_of(links.kinds);
+  const uint16_t* other = links.other.data();
+  for (size_t run = 0; run < links.count.size(); ++run) {
+    const Kind& kind = kKind[list.kind[run % size_t(list.size)]];
+    const int columns = kind.columns();
+    for (int c = 0; c < columns; ++c)
+      for (int j = 0, rows = kind.rows_of(c); j < links.count[run]; ++j) counts[other[j * columns + c]] += uint32_t(rows);
+    other += links.count[run] * columns;
   }
 }
 
@@ -178,6 +180,7 @@ void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLay
   to.outputs.row = order_of(outputs, shape.block == 1);
   to.outputs.kinds = kinds_for(shape.n_out, shape.n_in, outputs.links(), shape.block);
   group_outputs(outputs, shape.block, to.outputs, order);
+  if (!to.has_inputs()) return;
 
   to.inputs.row = order_of(inputs, sort_inputs);
   to.inputs.kinds = kinds_for(shape.n_in, shape.n_out, inputs.links(), 1);
@@ -195,32 +198,23 @@ GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, InPlaceOrde
   return out;
 }
 
-void in_place_order(const Shape& shape, const GroupedLayer& layer, InPlaceOrder& out) {
-  const GroupedLinks& links = layer.inputs;
-  std::vector<uint16_t> slot_of(links.row.size());  // as row r of group g an input has slot 4g + r
+void in_place_order(const Shape& shape, const GroupedLinks& links, InPlaceOrder& out) {
+  std::vector<uint16_t> slot_of(links.row.size());  // as row r of group g an output has slot 4g + r
   for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[links.row[slot]] = uint16_t(slot);
-  const size_t n = layer.position.size();
-  out.position.resize(n);
-  out.places.resize(n / shape.block);
+  // Output by output, and sorted by inputs: in the order of places.
+  std::vector<uint32_t> next(size_t(shape.n_in) + 1);
+  count_by_columns(links, next.data() + 1);
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  out.position.resize(size_t(links.links()));
+  out.places.resize(out.position.size() / size_t(shape.block));
   const int shift = shape.block / 2;  // of 1, 2 and 4: a division by the block takes longer than all else here
   const Place per_input = Place(shape.n_out >> shift);
-  // An input's links come in the order of kinds, and leave these small tables in the order of outputs.
-  std::vector<uint32_t> position(size_t(shape.n_out) + 64);
-  std::vector<uint8_t> there(position.size());
-  size_t k = 0;
-  for (int input = 0; input < shape.n_in; ++input) {
-    for_each_link(links, slot_of[input] / 4, slot_of[input] % 4, [&](uint16_t output, uint32_t at) {
-      position[output] = layer.position[at];
-      there[output] = 1;
+  for (uint32_t output = 0; output < uint32_t(shape.n_out); ++output)
+    for_each_link(links, slot_of[output] / 4, slot_of[output] % 4, [&](uint16_t input, uint32_t at) {
+      const uint32_t k = next[input]++;
+      out.position[k] = at;
+      out.places[k >> shift] = input * per_input + (output >> shift);  // the same for all links of a block
     });
-    for (int begin = 0; begin < shape.n_out; begin += 64)
-      for (uint64_t left = bits_of_64(&there[begin]); left; left &= left - 1, ++k) {
-        const int output = begin + __builtin_ctzll(left);
-        out.position[k] = position[output];
-        out.places[k >> shift] = Place(input) * per_input + Place(output >> shift);  // the same for all links of a block
-      }
-    std::fill(there.begin(), there.end(), uint8_t(0));
-  }
 }
 
 void replace(const InPlaceOrder& before, Passage& passage, InPlaceOrder& after) {

@@ -42,18 +42,20 @@ struct InPlaceOrder {
   std::vector<uint32_t> position;
 };
 
-// A layer's links by outputs, whose order is that of all flat arrays, and the same links by inputs, whose rows may be sorted or
-// must stay in their order; for each of these its position by outputs.
+// A layer's links by outputs, whose order is that of all flat arrays. Where they are not in blocks, the same links by inputs, whose
+// rows may be sorted or must stay in their order; and for each of these its position by outputs.
 struct GroupedLayer {
   GroupedLinks outputs, inputs;
   std::vector<uint32_t> position;
+
+  bool has_inputs() const { return outputs.kinds != Kinds::blocks; }
 };
 // Made from the order's places, which get their positions.
 void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLayer& to);
 // The same for a target's extra links, in the groups of its network's layer.
 GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, InPlaceOrder& order);
 // The order of a layer's links that were grouped before.
-void in_place_order(const Shape& shape, const GroupedLayer& layer, InPlaceOrder& order);
+void in_place_order(const Shape& shape, const GroupedLinks& outputs, InPlaceOrder& order);
 
 // From one wiring to the next: `dropped` places lose their links and `grown` places get as many. Both lists are checked: ascending,
 // none twice, the first taken, the second free; then they end in kNoPlace, so that no loop has to ask whether there are more.
