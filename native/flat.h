@@ -47,23 +47,33 @@ REWIRL_INLINE vec scores(const float* w) {
   }
 }
 
+// Several vectors at a time: how many of their scores are below the limit is a branch that nothing foresees.
 template <int B>
 int64_t small_blocks(const float* w, int64_t blocks, float limit, uint64_t* found, int64_t* n_found) {
+  constexpr int at_once = 4;
+  alignas(64) float score[at_once * W];
   int64_t zeros = 0, n = 0;
-  for (int64_t i = 0; i < blocks; i += W) {
-    const vec score = scores<B>(w + i * B);  // the room behind an array makes this safe for the last vector
-    uint32_t below = lanes(score < splat(limit));
-    if (i + W > blocks) below &= (1u << (blocks - i)) - 1;
+  const auto look = [&](int64_t first, int vectors) __attribute__((always_inline)) {
+    uint64_t below = 0;
+    REWIRL_UNROLL for (int v = 0; v < vectors; ++v) {
+      const vec s = scores<B>(w + (first + v * W) * B);  // the room behind an array makes this safe for the last vector
+      store(score + v * W, s);
+      below |= uint64_t(lanes(s < splat(limit))) << v * W;
+    }
+    if (first + vectors * W > blocks) below &= (uint64_t(1) << (blocks - first)) - 1;
     for (; below; below &= below - 1) {
-      const int c = __builtin_ctz(below);
+      const int c = __builtin_ctzll(below);
       const float s = score[c];
       uint32_t bits;
       std::memcpy(&bits, &s, 4);  // magnitudes compare like their bits
-      found[n] = uint64_t(bits) << 32 | uint64_t(i + c);
+      found[n] = uint64_t(bits) << 32 | uint64_t(first + c);
       n += s != 0.0f;
       zeros += s == 0.0f;
     }
-  }
+  };
+  int64_t i = 0;
+  for (; i + at_once * W <= blocks; i += at_once * W) look(i, at_once);
+  for (; i < blocks; i += W) look(i, 1);
   *n_found = n;
   return blocks - zeros;
 }
