@@ -52,6 +52,8 @@ class Contender:
     run: Callable[[int], list[float]]
     seconds: list[float] = field(default_factory=list)
     notes: dict[str, float] = field(default_factory=dict)
+    besides: dict[str, Callable[[], list[float]]] = field(default_factory=dict)
+    """What else is timed in every round: it becomes a note, by its low decile."""
 
     @property
     def median(self) -> float:
@@ -102,21 +104,25 @@ def ours(name: str, algorithm: str, wiring: WiringOptions) -> Contender:
     start, before = time.perf_counter(), nn.kernel_seconds()
     run(100)
     contender.notes["outside kernels"] = 1 - (nn.kernel_seconds() - before) / (time.perf_counter() - start)
-    obs, taken = np.zeros(N_OBS, dtype=np.float32), []
-    for _ in range(2000):
-        start = time.perf_counter()
-        agent.act(obs)
-        taken.append(time.perf_counter() - start)
-    contender.notes["act µs"] = float(np.quantile(taken, 0.1)) * 1e6
+    obs = np.zeros(N_OBS, dtype=np.float32)
+
+    def adapt() -> None:
+        for net in agent.networks.values():
+            net.adapt(wiring.rule, agent.rng)
+
+    contender.besides["act µs"] = lambda: [1e6 * s for s in timed(lambda: agent.act(obs), 100)]
     if not isinstance(wiring.rule, Dense):
-        taken = []
-        for _ in range(7):
-            start = time.perf_counter()
-            for net in agent.networks.values():
-                net.adapt(wiring.rule, agent.rng)
-            taken.append(time.perf_counter() - start)
-        contender.notes["adapt ms"] = min(taken) * 1e3
+        contender.besides["adapt ms"] = lambda: [1e3 * s for s in timed(adapt, 2)]
     return contender
+
+
+def timed(call: Callable[[], object], times: int) -> list[float]:
+    out = []
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        out.append(time.perf_counter() - start)
+    return out
 
 
 def our_contenders(algorithm: str) -> list[Contender]:
@@ -153,10 +159,15 @@ def two_threads(algorithm: str) -> dict[str, float]:
 
 
 def measure(contenders: list[Contender], rounds: int, updates: int) -> None:
+    besides: dict[tuple[int, str], list[float]] = {}
     for _ in range(rounds):
-        for contender in contenders:
+        for i, contender in enumerate(contenders):
             contender.run(2)  # its data back into the caches
             contender.seconds += contender.run(updates)
+            for name, sample in contender.besides.items():
+                besides.setdefault((i, name), []).extend(sample())
+    for (i, name), samples in besides.items():
+        contenders[i].notes[name] = float(np.quantile(samples, 0.1))
 
 
 def table(contenders: list[Contender]) -> str:
