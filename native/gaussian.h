@@ -77,7 +77,7 @@ void normals(const uint64_t* bits, float* out) {
   }
 }
 
-void tangens(const float* x, float* out, int64_t n) {
+void tanh_of(const float* x, float* out, int64_t n) {
   for (int64_t i = 0; i < n; i += W) store(out + i, tanh(load(x + i)));
 }
 

@@ -122,7 +122,8 @@ REWIRL_INLINE void forward_width(const Forward& a, int first, int width, int beg
 
 template <Kinds kinds>
 void forward_of(const Forward& a, int begin, int end) {
-  for_panels<kPanel>(0, vectors_of(a.batch), [&](int first, int width) { forward_width<kinds, kPanel>(a, first, width, begin, end); });
+  for_panels<kPanel>(0, vectors_of(a.batch),
+                     [&](int first, int width) { forward_width<kinds, kPanel>(a, first, width, begin, end); });
 }
 
 void forward(const Forward& a, int begin, int end) { REWIRL_WITH_KINDS(a.links.kinds, forward_of, a, begin, end) }
@@ -369,7 +370,7 @@ void act(const Groups& links, const float* bias, const float* x, float* y, int g
 }
 
 constexpr Kernels table{REWIRL_NAME, W, forward, weight_gradients, input_gradients, row_sums, act, adam, polyak, small,
-                        normals, tangens, squash, through_squash};
+                        normals, tanh_of, squash, through_squash};
 
 }  // namespace
 }  // namespace rewirl::REWIRL_NAMESPACE
