@@ -226,9 +226,7 @@ def _by_sign(weights: Floats) -> tuple[Indices, Indices, Indices]:
     return np.flatnonzero(weights == 0), np.flatnonzero(weights > 0), np.flatnonzero(weights < 0)
 
 
-def _half_of_each_sign(
-    weights: Floats, zeros: Indices, positives: Indices, negatives: Indices, count: int
-) -> Indices:
+def _half_of_each_sign(weights: Floats, zeros: Indices, positives: Indices, negatives: Indices, count: int) -> Indices:
     """Indices of `count` weights: zeros first, then of each sign half the rest, nearest to zero."""
     zeros = zeros[:count]
     rest = count - len(zeros)
