@@ -1,0 +1,197 @@
+// The way back through a layer: gradients of its inputs, weights and biases. Part of kernels.cpp, for one instruction set.
+#pragma once
+#include <algorithm>
+
+#include "kernels.h"
+#include "panels.h"
+#include "simd.h"
+
+namespace rewirl::REWIRL_NAMESPACE {
+namespace {
+
+// ------------------------------------------------------- input gradients
+
+// Of links in blocks: entry by entry what four rows give to the sums of its columns. The rows stay in registers, the sums in the
+// first-level cache: those of a panel lie side by side.
+template <int K, int P, bool all>
+REWIRL_INLINE void give_entries(const vec (&dy)[4][P], const uint16_t*& other, const float*& w, int n, float* sums, int begin,
+                                int end) {
+  constexpr Kind kind = kKind[K];
+  for (const uint16_t* last = other + n * kind.columns(); other < last; other += kind.columns(), w += kind.links())
+    REWIRL_UNROLL for (int c = 0; c < kind.columns(); ++c) {
+      const int column = other[c];
+      if (!all && (column < begin || column >= end)) continue;
+      float* to = sums + int64_t(column) * (P * W);
+      vec s[P];
+      REWIRL_UNROLL for (int p = 0; p < P; ++p) s[p] = load(to + p * W);
+      REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
+        if (kind.column[r] != c) continue;
+        const vec ws = splat(w[kind.place(r)]);
+        REWIRL_UNROLL for (int p = 0; p < P; ++p) s[p] += ws * dy[r][p];
+      }
+      REWIRL_UNROLL for (int p = 0; p < P; ++p) store(to + p * W, s[p]);
+    }
+}
+
+template <int P, bool all, size_t... I>
+void give_panel(const InputGradients a, int first, float* sums, std::index_sequence<I...>) {
+  const int groups = (a.rows + 3) / 4;
+  std::fill(sums + int64_t(a.begin) * (P * W), sums + int64_t(a.end) * (P * W), 0.0f);
+  for (int g = 0; g < groups; ++g) {
+    vec dy[4][P];
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r)  // rows that a last group lacks have no links
+      REWIRL_UNROLL for (int p = 0; p < P; ++p)
+        dy[r][p] = 4 * g + r < a.rows ? load(a.dy + a.links.row[4 * int64_t(g) + r] * a.stride + (first + p) * W) : vec{};
+    const uint16_t* other = a.links.other + a.links.column[g];
+    const float* w = a.links.w + a.links.weight[g];
+    const uint16_t* count = a.links.count + int64_t(sizeof...(I)) * g;
+    (give_entries<kind_of<Kinds::blocks, I>, P, all>(dy, other, w, count[I], sums, a.begin, a.end), ...);
+  }
+  for (int64_t c = a.begin; c < a.end; ++c)
+    REWIRL_UNROLL for (int p = 0; p < P; ++p) {
+      const int64_t at = c * a.stride + (first + p) * W;
+      const vec s = load(sums + (c * P + p) * W);
+      store(a.dx + at, a.gate ? keep(load(a.gate + at) > vec{}, s) : s);
+    }
+}
+
+template <int P>
+REWIRL_INLINE void give_width(const InputGradients& a, int first, int width, float* sums) {
+  if (width == P) {
+    if (a.begin == 0 && a.end == a.columns) return give_panel<P, true>(a, first, sums, Runs<Kinds::blocks>{});
+    return give_panel<P, false>(a, first, sums, Runs<Kinds::blocks>{});
+  }
+  if constexpr (P > 1) give_width<P - 1>(a, first, width, sums);
+}
+
+void input_gradients(const InputGradients& a, int begin, int end) {
+  float* sums = a.sums + int64_t(begin) * W * a.columns;  // one panel after the other in the same room
+  for_panels<kPanel>(begin, end, [&](int first, int width) { give_width<kPanel>(a, first, width, sums); });
+}
+
+// ------------------------------------------------------ weight gradients
+
+template <int N>
+REWIRL_INLINE void put(float* dw, vec4 s, bool add) {
+  if constexpr (N == 4) {
+    store4(dw, add ? load4(dw) + s : s);
+  } else {
+    REWIRL_UNROLL for (int i = 0; i < N; ++i) dw[i] = add ? dw[i] + s[i] : s[i];
+  }
+}
+
+// The gradients of E entries of one kind, at most twelve sums over `vectors` of batch: each load of x serves all rows of its
+// column, each load of dy all entries. Where there are few sums each is kept as two, or they would wait for each other.
+template <int K, int E>
+REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* other, float* dw, const float* x,
+                                   int64_t stride, int vectors, bool add) {
+  constexpr Kind kind = kKind[K];
+  constexpr int C = kind.columns(), L = kind.links(), N = E * L, parts = N <= 6 ? 2 : 1;
+  // Twelve columns have more addresses than there are registers: two vectors for each time that one is looked up.
+  constexpr int at_once = C * E > 6 ? 2 : parts;
+  vec s[parts][12] = {};
+  const float* columns[E * C];
+  REWIRL_UNROLL for (int i = 0; i < E * C; ++i) columns[i] = x + other[i] * stride;
+  const auto add_vectors = [&](int p, auto n) __attribute__((always_inline)) {
+    REWIRL_UNROLL for (int c = 0; c < C; ++c) {
+      const auto x_at = [&](int e, int i) __attribute__((always_inline)) { return load(columns[e * C + c] + (p + i) * W); };
+      const bool shared = kind.rows_of(c) > 1;
+      vec xs[E][n];
+      if (shared)
+        REWIRL_UNROLL for (int e = 0; e < E; ++e)
+          REWIRL_UNROLL for (int i = 0; i < n; ++i) in_register(xs[e][i] = x_at(e, i));
+      REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
+        if (kind.column[r] != c) continue;
+        vec d[n];
+        REWIRL_UNROLL for (int i = 0; i < n; ++i) in_register(d[i] = load(dy[r] + (p + i) * W));
+        REWIRL_UNROLL for (int e = 0; e < E; ++e)
+          REWIRL_UNROLL for (int i = 0; i < n; ++i)
+            s[i % parts][e * L + kind.place(r)] += d[i] * (shared ? xs[e][i] : x_at(e, i));
+      }
+    }
+  };
+  int p = 0;
+  for (; p + at_once <= vectors; p += at_once) add_vectors(p, std::integral_constant<int, at_once>{});
+  if (p < vectors) add_vectors(p, std::integral_constant<int, 1>{});
+  if constexpr (parts == 2)
+    REWIRL_UNROLL for (int k = 0; k < N; ++k) s[0][k] += s[1][k];
+  REWIRL_UNROLL for (int k = 0; k + 4 <= N; k += 4)
+    put<4>(dw + k, sum4(s[0][k], s[0][k + 1], s[0][k + 2], s[0][k + 3]), add);
+  if constexpr (N % 4 > 0) {
+    constexpr int k = N / 4 * 4;
+    put<N % 4>(dw + k, sum4(s[0][k], s[0][k + 1], s[0][k + 2], s[0][k + 3]), add);
+  }
+}
+
+// n entries of one kind, n a multiple of E. Not inlined: all registers for its addresses.
+template <int K, int E>
+__attribute__((noinline)) void run_gradients(const float* const (&dy)[4], const uint16_t* other, float* dw, int n,
+                                             const float* x, int64_t stride, int vectors, bool add) {
+  for (; n > 0; n -= E, other += E * kKind[K].columns(), dw += E * kKind[K].links())
+    entry_gradients<K, E>(dy, other, dw, x, stride, vectors, add);
+}
+
+// As many entries at once as fill twelve sums, then fewer.
+constexpr int most_entries(int links) { return 12 / links; }
+constexpr int fewer_entries(int entries) { return entries > 4 ? entries / 3 : 1; }
+
+template <int K, int E>
+REWIRL_INLINE void kind_gradients(const float* const (&dy)[4], const uint16_t*& other, float*& dw, int n, const float* x,
+                                  int64_t stride, int vectors, bool add) {
+  if (const int whole = n / E * E; whole > 0) {
+    run_gradients<K, E>(dy, other, dw, whole, x, stride, vectors, add);
+    other += whole * kKind[K].columns();
+    dw += whole * kKind[K].links();
+    n -= whole;
+  }
+  if constexpr (E > 1) kind_gradients<K, fewer_entries(E)>(dy, other, dw, n, x, stride, vectors, add);
+}
+
+template <Kinds kinds, size_t... I>
+REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, int vectors, std::index_sequence<I...>) {
+  const uint16_t* other = a.links.other + a.links.column[g];
+  const uint16_t* count = a.links.count + int64_t(sizeof...(I)) * g;
+  float* dw = a.dw + a.links.weight[g];
+  const float* x = a.x + first * W;
+  const float* dy[4];
+  for (int r = 0; r < 4; ++r) dy[r] = a.dy + a.links.row[4 * int64_t(g) + r] * a.stride + first * W;
+  // Panels of batch after the first add to the sums.
+  (kind_gradients<kind_of<kinds, I>, most_entries(kKind[kind_of<kinds, I>].links())>(dy, other, dw, count[I], x, a.stride,
+                                                                                     vectors, first > 0),
+   ...);
+}
+
+// Vectors of batch per panel: long, since every panel of every link ends in a sum over lanes (the whole of a usual batch was
+// fastest at all sparsities).
+constexpr int kGradientPanel = 64;
+
+// A copy again, for the compiler.
+template <Kinds kinds>
+void weight_gradients_of(const WeightGradients a, int begin, int end) {
+  for_panels<kGradientPanel>(0, vectors_of(a.batch), [&](int first, int vectors) {
+    for (int g = begin; g < end; ++g) group_gradients<kinds>(a, g, first, vectors, Runs<kinds>{});
+  });
+}
+
+void weight_gradients(const WeightGradients& a, int begin, int end) {
+  REWIRL_WITH_KINDS(a.links.kinds, weight_gradients_of, a, begin, end)
+}
+
+void row_sums(const float* dy, int64_t stride, int batch, float* dbias, int rows) {
+  const int vectors = vectors_of(batch);
+  int i = 0;
+  for (; i + 4 <= rows; i += 4) {  // four sums at a time: one would wait for itself
+    vec s[4] = {};
+    for (int p = 0; p < vectors; ++p)
+      REWIRL_UNROLL for (int r = 0; r < 4; ++r) s[r] += load(dy + (i + r) * stride + p * W);
+    store4(dbias + i, sum4(s[0], s[1], s[2], s[3]));
+  }
+  for (; i < rows; ++i) {
+    vec s{};
+    for (int p = 0; p < vectors; ++p) s += load(dy + i * stride + p * W);
+    dbias[i] = sum(s);
+  }
+}
+
+}  // namespace
+}  // namespace rewirl::REWIRL_NAMESPACE

@@ -1,0 +1,45 @@
+// How kernels go through groups of links and through a batch. Part of kernels.cpp, for one instruction set.
+#pragma once
+#include <utility>
+
+#include "kernels.h"
+#include "simd.h"
+
+namespace rewirl::REWIRL_NAMESPACE {
+namespace {
+
+// A group's runs, one for each kind that there can be.
+template <Kinds kinds>
+using Runs = std::make_index_sequence<size_t(list_of(kinds).size)>;
+template <Kinds kinds, size_t run>
+constexpr int kind_of = list_of(kinds).kind[run];
+
+// Calls f<kinds>() for the kinds that are given.
+#define REWIRL_WITH_KINDS(given, f, ...)                  \
+  switch (given) {                                        \
+    case Kinds::blocks: return f<Kinds::blocks>(__VA_ARGS__); \
+    case Kinds::two: return f<Kinds::two>(__VA_ARGS__);       \
+    default: return f<Kinds::four>(__VA_ARGS__);              \
+  }
+
+// Vectors of batch per panel. 4·P sums, P activations and a weight must fit the registers, and a panel of 256 features
+// the first-level cache.
+constexpr int kPanel = REWIRL_REGISTERS >= 32 ? 4 : 3;
+
+constexpr int vectors_of(int batch) { return (batch + W - 1) / W; }
+
+// Calls f(first vector, vectors) for panels of at most `most` vectors that together cover begin .. end, as equal as can be. The
+// narrow ones first: panels of two vectors then begin where cache lines do.
+template <int most, class F>
+REWIRL_INLINE void for_panels(int begin, int end, const F& f) {
+  const int vectors = end - begin;
+  const int panels = (vectors + most - 1) / most;
+  for (int i = 0, first = begin; i < panels; ++i) {
+    const int width = vectors / panels + (i >= panels - vectors % panels);
+    f(first, width);
+    first += width;
+  }
+}
+
+}  // namespace
+}  // namespace rewirl::REWIRL_NAMESPACE
