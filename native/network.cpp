@@ -275,11 +275,11 @@ void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, c
           "a second moment must be a finite number that is not negative, not ", second_moment);
   static thread_local InPlaceOrder after;  // kept: fresh memory would cost more than the work
   static thread_local Passage passage;
-  static thread_local GroupedLayer made;  // what a layer had before
   check_places(layer.shape, dropped, n_dropped, passage.dropped);
   check_places(layer.shape, grown, n_grown, passage.grown);
   const InPlaceOrder& before = layer.order();
   replace(before, passage, after);
+  GroupedLayer made;  // not kept: a layer holds what it needs, and no more
   layer.group(after, made);
   follow(layer.shape.block, before, after, passage);
   std::vector<Target::Moved> moved;

@@ -196,3 +196,15 @@ def test_second_moments_of_new_links_may_start_at_the_mean(block):
         np.testing.assert_array_equal(now[new], moments.mean())
     for name in ("parameters", "first_moments"):
         np.testing.assert_array_equal(getattr(net, name), getattr(other, name))
+
+
+def test_a_layer_holds_nothing_of_another_that_was_rewired_before():
+    rng = np.random.default_rng(0)
+    unstructured = Network([some_links(64, 128, 1, 3000, rng)], rng)
+    blocks = Network([some_links(64, 128, 4, 700, rng)], rng)
+    before = blocks.bytes()
+    for net in (unstructured, blocks):
+        net.rewire(0, rewired(net.links(0), rng))
+    after = blocks.bytes()
+    assert after["weights by inputs"] == before["weights by inputs"] == 0
+    assert after["links"] == before["links"]
