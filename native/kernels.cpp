@@ -25,6 +25,7 @@ REWIRL_INLINE void add_entries(vec (&acc)[4][P], const uint16_t*& other, const f
                                int64_t stride) {
   constexpr Kind kind = kKind[K];
   for (const uint16_t* end = other + n * kind.columns(); other < end; other += kind.columns(), w += kind.links()) {
+#if REWIRL_WIDTH < 16
     if constexpr (kind.columns() == 4) {
       const vec four = repeat(load4(w));  // one load for four weights: loads are what this loop waits for
       add_link<P>(acc[0], other[0], splat_lane<0>(four), x, stride);
@@ -33,6 +34,7 @@ REWIRL_INLINE void add_entries(vec (&acc)[4][P], const uint16_t*& other, const f
       add_link<P>(acc[3], other[3], splat_lane<3>(four), x, stride);
       continue;
     }
+#endif
     REWIRL_UNROLL for (int c = 0; c < kind.columns(); ++c) {
       vec xs[P];
       REWIRL_UNROLL for (int p = 0; p < P; ++p) xs[p] = load(x + other[c] * stride + p * W);

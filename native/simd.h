@@ -61,7 +61,8 @@ inline vec4 splat4(float s) { return s - vec4{}; }
 inline vec4 load4(const float* p) { return *reinterpret_cast<const vec4u*>(p); }
 inline void store4(float* p, vec4 v) { *reinterpret_cast<vec4u*>(p) = v; }
 
-// Four numbers again and again, and one of them in all lanes.
+// Four numbers again and again, and one of them in all lanes: a load and shuffles instead of four loads. Not for the widest
+// vectors: shuffles would take one of the two units that multiply.
 #if REWIRL_WIDTH == 4
 inline vec repeat(vec4 v) { return v; }
 template <int r>
@@ -73,13 +74,6 @@ inline vec repeat(vec4 v) { return __builtin_shufflevector(v, v, 0, 1, 2, 3, 0, 
 template <int r>
 inline vec splat_lane(vec v) {
   return __builtin_shufflevector(v, v, r, r, r, r, r + 4, r + 4, r + 4, r + 4);
-}
-#else
-inline vec repeat(vec4 v) { return __builtin_shufflevector(v, v, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3); }
-template <int r>
-inline vec splat_lane(vec v) {
-  return __builtin_shufflevector(v, v, r, r, r, r, r + 4, r + 4, r + 4, r + 4, r + 8, r + 8, r + 8, r + 8, r + 12, r + 12,
-                                 r + 12, r + 12);
 }
 #endif
 
