@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 
+#include "dense.h"
 #include "kernels.h"
 #include "panels.h"
 #include "simd.h"
@@ -65,6 +66,7 @@ REWIRL_INLINE void give_width(const InputGradients& a, int first, int width, flo
 }
 
 void input_gradients(const InputGradients& a, int begin, int end) {
+  if (a.links.all) return dense_input_gradients(a, begin, end);
   float* sums = a.sums + int64_t(begin) * W * a.columns;  // one panel after the other in the same room
   for_panels<kPanel>(begin, end, [&](int first, int width) { give_width<kPanel>(a, first, width, sums); });
 }
@@ -174,6 +176,7 @@ void weight_gradients_of(const WeightGradients a, int begin, int end) {
 }
 
 void weight_gradients(const WeightGradients& a, int begin, int end) {
+  if (a.links.all) return dense_weight_gradients(a, begin, end);
   REWIRL_WITH_KINDS(a.links.kinds, weight_gradients_of, a, begin, end)
 }
 

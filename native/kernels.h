@@ -84,6 +84,7 @@ struct Groups {
   const uint16_t* row;     // the rows of group g are row[4g] .. row[4g+3], padded to four
   const float* w;          // for each entry one weight per row that it has, in the order of the group's rows
   Kinds kinds;
+  bool all;                // every link is there, and there are only whole groups: quads of one column, all in their order
 };
 
 struct Forward {
@@ -106,7 +107,7 @@ struct InputGradients {
   const float* dy;
   const float* gate;  // may be null: the result is zeroed where gate is not positive (the way back through a ReLU)
   float* dx;
-  float* sums;        // room for as many numbers as dx has; what was in it is lost
+  float* sums;        // room for as many numbers as dx has, unless all links are there; what was in it is lost
   int64_t stride;     // floats from one feature to the next, in dy, gate and dx
   int batch;
   int rows;           // outputs
@@ -117,11 +118,12 @@ struct InputGradients {
 struct WeightGradients {
   Groups links;
   const float* x;
+  const float* samples;  // x as by_samples writes it; wanted where all links are there, and only there
   const float* dy;
   float* dw;  // in the order of links.w
   int64_t stride;
   int batch;
-  int rows;
+  int columns;  // inputs
 };
 
 struct Adam {
@@ -142,6 +144,8 @@ struct Squash {
   int n_act, batch;
 };
 
+constexpr int64_t room_by_samples(int64_t batch, int64_t columns) { return (batch + 3) / 4 * 4 * ((columns + 15) / 16 * 16); }
+
 constexpr int64_t kNormals = 64;  // numbers that normals makes at a time
 
 struct Kernels {
@@ -150,6 +154,8 @@ struct Kernels {
   // y = W x, and what Forward says of bias, gate and ReLU
   void (*forward)(const Forward&, int group_begin, int group_end);
   void (*weight_gradients)(const WeightGradients&, int group_begin, int group_end);
+  // x sample by sample, for the former; it takes up to room_by_samples(batch, columns) numbers
+  void (*by_samples)(const float* x, int64_t stride, int batch, int columns, float* to);
   // for some of the batch, in vectors of `width` numbers
   void (*input_gradients)(const InputGradients&, int begin, int end);
   // dbias[i] = sum over the batch of dy[i]

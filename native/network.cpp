@@ -102,7 +102,7 @@ void Layer::input_gradients(const float* flat, const Batch& dy, const Batch* gat
   }
   const Kernels& use = kernels();
   const InputGradients args{outputs.view(flat + weight_at), dy.data(), gate ? gate->data() : nullptr, dx.data(),
-                            scratch().sums(shape.n_in * dx.stride()), dy.stride(), batch, shape.n_out, shape.n_in, begin, end};
+                            outputs.all ? nullptr : scratch().numbers(shape.n_in * dx.stride()), dy.stride(), batch, shape.n_out, shape.n_in, begin, end};
   const int vectors = (batch + use.width - 1) / use.width;
   parallel(vectors, 1, links() * batch, [&](int64_t b, int64_t e) { use.input_gradients(args, int(b), int(e)); });
 }
@@ -199,8 +199,19 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
     const Batch& in = l == 0 ? input_ : out_[l - 1];
     const Batch delta = l + 1 == int64_t(layers_.size()) ? dy : delta_at(l);
     if (weights) {
-      const WeightGradients args{layer.outputs.view(nullptr), in.data(),        delta.data(),      g_.get() + layer.weight_at,
-                                 in.stride(),                 int(in.size()), layer.shape.n_out};
+      WeightGradients args{};
+      args.links = layer.outputs.view(nullptr);
+      args.x = in.data();
+      args.dy = delta.data();
+      args.dw = g_.get() + layer.weight_at;
+      args.stride = in.stride();
+      args.batch = int(in.size());
+      args.columns = layer.shape.n_in;
+      if (args.links.all) {
+        float* samples = scratch().numbers(room_by_samples(args.batch, args.columns));
+        kernels().by_samples(args.x, args.stride, args.batch, args.columns, samples);
+        args.samples = samples;
+      }
       for_groups(args.links, 0, layer.outputs.groups(), args.batch,
                  [&](int b, int e) { kernels().weight_gradients(args, b, e); });
       kernels().row_sums(delta.data(), delta.stride(), int(delta.size()), g_.get() + layer.bias_at, layer.shape.n_out);

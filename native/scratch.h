@@ -22,7 +22,7 @@ struct Scratch {
   }
 
   // Room for n numbers, whatever is in it.
-  float* sums(int64_t n) {
+  float* numbers(int64_t n) {
     if (n > room_for) {
       room = aligned_floats(n);
       room_for = n;

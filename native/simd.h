@@ -110,6 +110,12 @@ inline uint32_t lanes(ivec mask) {
 inline vec relu(vec v) { return keep(~(v < vec{}), v); }
 inline vec4 relu4(vec4 v) { return reinterpret_cast<vec4>(~(v < vec4{}) & reinterpret_cast<ivec4>(v)); }
 
+// Four neighbouring lanes.
+template <int q>
+inline vec4 part(vec v) {
+  return __builtin_shufflevector(v, v, 4 * q, 4 * q + 1, 4 * q + 2, 4 * q + 3);
+}
+
 // The sums over the lanes of four vectors, as one vector of four: a small transpose instead of four reductions.
 #if REWIRL_WIDTH == 4
 inline vec4 fold(vec v) { return v; }

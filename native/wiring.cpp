@@ -179,6 +179,7 @@ void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLay
   const Rows& outputs = by_outputs(shape, inputs);
   to.outputs.row = order_of(outputs, shape.block == 1);
   to.outputs.kinds = kinds_for(shape.n_out, shape.n_in, outputs.links(), shape.block);
+  to.outputs.all = shape.n_out % 4 == 0 && int64_t(outputs.links()) == int64_t(shape.n_in) * shape.n_out;
   group_outputs(outputs, shape.block, to.outputs, order);
   if (!to.has_inputs()) return;
 

@@ -13,8 +13,11 @@ struct GroupedLinks {
   std::vector<uint32_t> column, weight;     // weight is empty by four, where it would be the same as column
   std::vector<uint16_t> count, other, row;  // row: padded to whole groups
   Kinds kinds = Kinds::four;
+  bool all = false;
 
-  Groups view(const float* w) const { return {column.data(), first_weights().data(), count.data(), other.data(), row.data(), w, kinds}; }
+  Groups view(const float* w) const {
+    return {column.data(), first_weights().data(), count.data(), other.data(), row.data(), w, kinds, all};
+  }
   int groups() const { return int(column.size()) - 1; }
   int64_t links() const { return column.empty() ? 0 : first_weights().back(); }
   const std::vector<uint32_t>& first_weights() const { return kinds == Kinds::four ? column : weight; }
