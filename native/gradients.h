@@ -73,6 +73,9 @@ void input_gradients(const InputGradients& a, int begin, int end) {
 
 // ------------------------------------------------------ weight gradients
 
+// Quads at once: a register for the sum of each link, and some for what they are made of.
+constexpr int kQuads = W == 16 ? 4 : 3, kSums = 4 * kQuads;
+
 template <int N>
 REWIRL_INLINE void put(float* dw, vec4 s, bool add) {
   if constexpr (N == 4) {
@@ -82,7 +85,25 @@ REWIRL_INLINE void put(float* dw, vec4 s, bool add) {
   }
 }
 
-// The gradients of E entries of one kind, at most twelve sums over `vectors` of batch: each load of x serves all rows of its
+// The sums over the lanes of s, one for each of N neighbouring links.
+template <int N>
+REWIRL_INLINE void put_sums(float* dw, const vec* s, bool add) {
+#if REWIRL_WIDTH == 16
+  if constexpr (N == 16) {
+    uvec* to = reinterpret_cast<uvec*>(dw);
+    const vec sums = sum16(s);
+    *to = add ? *to + sums : sums;
+    return;
+  }
+#endif
+  REWIRL_UNROLL for (int k = 0; k + 4 <= N; k += 4) put<4>(dw + k, sum4(s[k], s[k + 1], s[k + 2], s[k + 3]), add);
+  if constexpr (N % 4 > 0) {
+    constexpr int k = N / 4 * 4;
+    put<N % 4>(dw + k, sum4(s[k], s[k + 1], s[k + 2], s[k + 3]), add);
+  }
+}
+
+// The gradients of E entries of one kind, at most kSums sums over `vectors` of batch: each load of x serves all rows of its
 // column, each load of dy all entries. Where there are few sums each is kept as two, or they would wait for each other.
 template <int K, int E>
 REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* other, float* dw, const float* x,
@@ -90,8 +111,8 @@ REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* 
   constexpr Kind kind = kKind[K];
   constexpr int C = kind.columns(), L = kind.links(), N = E * L, parts = N <= 6 ? 2 : 1;
   // Twelve columns have more addresses than there are registers: two vectors for each time that one is looked up.
-  constexpr int at_once = C * E > 6 ? 2 : parts;
-  vec s[parts][12] = {};
+  constexpr int at_once = C * E > 8 ? 2 : parts;
+  vec s[parts][kSums] = {};
   const float* columns[E * C];
   REWIRL_UNROLL for (int i = 0; i < E * C; ++i) columns[i] = x + other[i] * stride;
   const auto add_vectors = [&](int p, auto n) __attribute__((always_inline)) {
@@ -117,12 +138,47 @@ REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* 
   if (p < vectors) add_vectors(p, std::integral_constant<int, 1>{});
   if constexpr (parts == 2)
     REWIRL_UNROLL for (int k = 0; k < N; ++k) s[0][k] += s[1][k];
-  REWIRL_UNROLL for (int k = 0; k + 4 <= N; k += 4)
-    put<4>(dw + k, sum4(s[0][k], s[0][k + 1], s[0][k + 2], s[0][k + 3]), add);
-  if constexpr (N % 4 > 0) {
-    constexpr int k = N / 4 * 4;
-    put<N % 4>(dw + k, sum4(s[0][k], s[0][k + 1], s[0][k + 2], s[0][k + 3]), add);
+  put_sums<N>(dw, s[0], add);
+}
+
+// The same for quads of four columns, of a batch of P vectors: row by row, so that dy stays in registers and each column has its
+// address once.
+template <int P>
+REWIRL_INLINE void four_by_rows(const float* const (&dy)[4], const uint16_t* other, float* dw, const float* x, int64_t stride,
+                                bool add) {
+  vec s[kSums];
+  REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
+    vec d[P];
+    REWIRL_UNROLL for (int p = 0; p < P; ++p) in_register(d[p] = load(dy[r] + p * W));
+    REWIRL_UNROLL for (int q = 0; q < kQuads; ++q) {
+      const float* column = x + other[4 * q + r] * stride;
+      vec& sum = s[4 * q + r];
+      sum = d[0] * load(column);
+      REWIRL_UNROLL for (int p = 1; p < P; ++p) sum += d[p] * load(column + p * W);
+    }
   }
+  put_sums<kSums>(dw, s, add);
+}
+
+template <int P>
+__attribute__((noinline)) void run_by_rows(const float* const (&dy)[4], const uint16_t* other, float* dw, int n, const float* x,
+                                           int64_t stride, bool add) {
+  for (; n > 0; n -= kQuads, other += kSums, dw += kSums) four_by_rows<P>(dy, other, dw, x, stride, add);
+}
+
+// Vectors of batch that have registers beside the sums.
+constexpr int kRowPanel = REWIRL_REGISTERS >= 32 && W == 16 ? 8 : 0;
+
+// Whether `vectors` are not too many for it.
+template <int P>
+REWIRL_INLINE bool by_rows(const float* const (&dy)[4], const uint16_t* other, float* dw, int n, const float* x, int64_t stride,
+                           int vectors, bool add) {
+  if constexpr (P > 0) {
+    if (vectors < P) return by_rows<P - 1>(dy, other, dw, n, x, stride, vectors, add);
+    if (vectors == P) run_by_rows<P>(dy, other, dw, n, x, stride, add);
+    return vectors == P;
+  }
+  return false;
 }
 
 // n entries of one kind, n a multiple of E. Not inlined: all registers for its addresses.
@@ -133,15 +189,17 @@ __attribute__((noinline)) void run_gradients(const float* const (&dy)[4], const 
     entry_gradients<K, E>(dy, other, dw, x, stride, vectors, add);
 }
 
-// As many entries at once as fill twelve sums, then fewer.
-constexpr int most_entries(int links) { return 12 / links; }
-constexpr int fewer_entries(int entries) { return entries > 4 ? entries / 3 : 1; }
+// As many entries at once as fill all sums, then fewer.
+constexpr int most_entries(int links) { return kSums / links; }
+constexpr int fewer_entries(int entries) { return entries > 4 ? entries / kQuads : 1; }
 
 template <int K, int E>
 REWIRL_INLINE void kind_gradients(const float* const (&dy)[4], const uint16_t*& other, float*& dw, int n, const float* x,
                                   int64_t stride, int vectors, bool add) {
   if (const int whole = n / E * E; whole > 0) {
-    run_gradients<K, E>(dy, other, dw, whole, x, stride, vectors, add);
+    constexpr int row_panel = kKind[K].columns() == 4 && E == kQuads ? kRowPanel : 0;
+    if (!by_rows<row_panel>(dy, other, dw, whole, x, stride, vectors, add))
+      run_gradients<K, E>(dy, other, dw, whole, x, stride, vectors, add);
     other += whole * kKind[K].columns();
     dw += whole * kKind[K].links();
     n -= whole;

@@ -156,7 +156,7 @@ void act(const Groups& links, const float* bias, const float* x, float* y, int g
   REWIRL_WITH_KINDS(links.kinds, act_of, links, bias, x, y, groups, relu)
 }
 
-constexpr Kernels table{REWIRL_NAME, W, forward, weight_gradients, by_samples, input_gradients, row_sums, act, adam, polyak, small,
+constexpr Kernels table{REWIRL_NAME, W, kQuads, forward, weight_gradients, by_samples, input_gradients, row_sums, act, adam, polyak, small,
                         normals, tanh_of, squash, through_squash};
 
 }  // namespace

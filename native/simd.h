@@ -148,6 +148,31 @@ inline vec4 sum4(vec a, vec b, vec c, vec d) {
   return fold(__builtin_shufflevector(ab, cd, REWIRL_QUAD_LOW) + __builtin_shufflevector(ab, cd, REWIRL_QUAD_HIGH));
 }
 
+#if REWIRL_WIDTH == 16
+// The sums over the lanes of sixteen vectors, as one: at every step half of what two of them have, once as it lies and once moved
+// over. The first takes no shuffle, so that there are as many of these as of additions.
+#define REWIRL_ADD(name, STAY, MOVE) \
+  inline vec name(vec a, vec b) { return __builtin_shufflevector(a, b, STAY) + __builtin_shufflevector(a, b, MOVE); }
+#define REWIRL_STAY8 0, 1, 2, 3, 4, 5, 6, 7, 24, 25, 26, 27, 28, 29, 30, 31
+#define REWIRL_MOVE8 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
+#define REWIRL_STAY4 0, 1, 2, 3, 20, 21, 22, 23, 8, 9, 10, 11, 28, 29, 30, 31
+#define REWIRL_MOVE4 4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27
+#define REWIRL_STAY2 0, 1, 18, 19, 4, 5, 22, 23, 8, 9, 26, 27, 12, 13, 30, 31
+#define REWIRL_MOVE2 2, 3, 16, 17, 6, 7, 20, 21, 10, 11, 24, 25, 14, 15, 28, 29
+#define REWIRL_STAY1 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31
+#define REWIRL_MOVE1 1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30
+REWIRL_ADD(halves, REWIRL_STAY8, REWIRL_MOVE8)
+REWIRL_ADD(fourths, REWIRL_STAY4, REWIRL_MOVE4)
+REWIRL_ADD(eighths, REWIRL_STAY2, REWIRL_MOVE2)
+REWIRL_ADD(single, REWIRL_STAY1, REWIRL_MOVE1)
+inline vec sum16(const vec* s) {
+  vec h[8], f[4];
+  REWIRL_UNROLL for (int i = 0; i < 8; ++i) h[i] = halves(s[i], s[i + 8]);
+  REWIRL_UNROLL for (int i = 0; i < 4; ++i) f[i] = fourths(h[i], h[i + 4]);
+  return single(eighths(f[0], f[2]), eighths(f[1], f[3]));
+}
+#endif
+
 inline float sum(vec v) {
   const vec4 f = fold(v);
   return (f[0] + f[2]) + (f[1] + f[3]);

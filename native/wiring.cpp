@@ -6,6 +6,7 @@
 #include <string>
 
 #include "grouping.h"
+#include "runtime.h"
 
 namespace rewirl {
 
@@ -110,8 +111,7 @@ Kinds kinds_for(int rows, int columns, int64_t links, int block) {
 void group_outputs(const Rows& rows, int block, GroupedLinks& to, InPlaceOrder& order) {
   order.position.resize(rows.links());
   uint32_t* position = order.position.data();
-  // In threes, as many quads as weight gradients take at once.
-  grouping::Grouping(to, rows, block, 3, [position](uint32_t link, uint32_t at) { position[link] = at; });
+  grouping::Grouping(to, rows, block, uint32_t(kernels().quads), [position](uint32_t link, uint32_t at) { position[link] = at; });
 }
 
 // Calls f(column, position) for every link of the row that is number r of group g.
