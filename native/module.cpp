@@ -206,6 +206,42 @@ void bind_target(nb::module_& m) {
       .def("bytes", &Target::bytes);
 }
 
+// The same for several networks, which threads may work on at the same time.
+template <class Net>
+std::vector<Batch> forward_each(const std::vector<Net*>& nets, const Batch& x) {
+  std::vector<Batch> out(nets.size());
+  each(int64_t(nets.size()), [&](int64_t i) { out[size_t(i)] = nets[size_t(i)]->forward(x); });
+  return out;
+}
+
+void bind_each(nb::module_& m) {
+  m.def("forward_each", &forward_each<Network>, "networks"_a, "x"_a, Unlocked());
+  m.def("forward_each", &forward_each<Target>, "targets"_a, "x"_a, Unlocked());
+  m.def(
+      "backward_each",
+      [](const std::vector<Network*>& nets, const std::vector<Batch>& dys, bool weights, int64_t begin, int64_t end) {
+        if (dys.size() != nets.size())
+          throw std::invalid_argument(std::to_string(nets.size()) + " networks need as many gradients at their outputs, not " +
+                                      std::to_string(dys.size()));
+        std::vector<Batch> out(nets.size());
+        each(int64_t(nets.size()), [&](int64_t i) { out[size_t(i)] = nets[size_t(i)]->backward(dys[size_t(i)], weights, begin, end); });
+        return out;
+      },
+      "networks"_a, "dys"_a, "weights"_a, "begin"_a, "end"_a, Unlocked());
+  m.def(
+      "step_each",
+      [](const std::vector<Network*>& nets, float lr, float beta1, float beta2, float eps, float weight_decay) {
+        each(int64_t(nets.size()), [&](int64_t i) { nets[size_t(i)]->step({lr, beta1, beta2, eps, weight_decay}); });
+      },
+      "networks"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, Unlocked());
+  m.def(
+      "update_each",
+      [](const std::vector<Target*>& targets, float tau) {
+        each(int64_t(targets.size()), [&](int64_t i) { targets[size_t(i)]->update(tau); });
+      },
+      "targets"_a, "tau"_a, Unlocked());
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -237,6 +273,7 @@ NB_MODULE(_core, m) {
 
   bind_network(m);
   bind_target(m);
+  bind_each(m);
 
   m.def(
       "gather",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -173,6 +174,7 @@ std::shared_ptr<Pool>& pool() {
 
 std::atomic<int64_t> nanoseconds{0};
 thread_local int depth = 0;
+thread_local bool in_each = false;
 
 }  // namespace
 
@@ -192,9 +194,35 @@ void set_threads(int n) {
 }
 
 void parallel(int64_t n, int64_t grain, int64_t cost, const std::function<void(int64_t, int64_t)>& work) {
-  constexpr int64_t worth = 100000;  // multiply-adds, about 2 microseconds: what waking a spinning thread costs
+  constexpr int64_t worth = 1000000;  // multiply-adds: below, what one core wrote takes as long on its way to the other
   const std::shared_ptr<Pool> p = std::atomic_load(&pool());
-  if (p->size() == 1 || cost < worth || n <= grain || !p->run(n, grain, work)) work(0, n);
+  if (in_each || p->size() == 1 || cost < worth || n <= grain || !p->run(n, grain, work)) work(0, n);
+}
+
+void each(int64_t n, const std::function<void(int64_t)>& work) {
+  const std::shared_ptr<Pool> p = std::atomic_load(&pool());
+  if (in_each || p->size() == 1 || n == 1) {
+    for (int64_t i = 0; i < n; ++i) work(i);
+    return;
+  }
+  Section section;  // the time of all of them is that of the caller, who waits
+  std::vector<std::exception_ptr> failed(static_cast<size_t>(n));
+  const auto some = [&](int64_t begin, int64_t end) {
+    in_each = true;
+    ++depth;
+    for (int64_t i = begin; i < end; ++i) {
+      try {
+        work(i);
+      } catch (...) {
+        failed[size_t(i)] = std::current_exception();
+      }
+    }
+    --depth;
+    in_each = false;
+  };
+  if (!p->run(n, 1, some)) some(0, n);
+  for (const std::exception_ptr& one : failed)
+    if (one) std::rethrow_exception(one);
 }
 
 // ------------------------------------------------- around a kernel call

@@ -15,7 +15,7 @@ from rewirl.agents.box import ActionBox
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.deploy.policy import Policy, PolicyLayer
-from rewirl.nn import Batch, Chance, Network, Target
+from rewirl.nn import Batch, Chance, Network, Target, backward_each, forward_each, step_each
 from rewirl.topology import wire
 
 Floats = NDArray[np.float32]
@@ -85,8 +85,8 @@ class ActorCritic(ABC):
         self._chance = Chance(rng)
         self._noise = Batch(self.n_act, options.batch)
         self._y = Batch(1, options.batch)
-        # The loss's gradient at a critic's output, and at the actor's.
-        self._dq = Batch(1, options.batch)
+        # The loss's gradient at the critics' outputs, and at the actor's.
+        self._dqs = (Batch(1, options.batch), Batch(1, options.batch))
         self._da = Batch(actor_sizes[-1], options.batch)
         self._action_rows = (n_obs, n_obs + self.n_act)
 
@@ -118,18 +118,26 @@ class ActorCritic(ABC):
         """Both critics one step towards y, along the gradient of 1/N Σ (y - Q(s, a))², and, when it is time, to other
         links; the actor then adapts at its own first update from there on."""
         due = self.wiring.rule.due(self.updates)
-        for critic in self.critics:
-            loss, q = squared_error(critic.forward(batch.state_action), y, self._dq)
+        qs = forward_each(self.critics, batch.state_action)
+        for q, dq in zip(qs, self._dqs, strict=True):
+            loss, mean_q = squared_error(q, y, dq)
             if not math.isfinite(loss):
                 raise Diverged(
                     f"the critic's loss is {loss} at update {self.updates}: rewards or weights are not finite any more"
                 )
-            critic.backward(self._dq)
-            critic.step(self._adam)
-            if due:
-                self._adapt(critic)
             self._averages.add("critic_loss", loss)
-        self._averages.add("q", q)  # of the second critic: one tells enough
+        self._averages.add("q", mean_q)  # of the second critic: one tells enough
+        if due and self.wiring.rule.wants_gradients:
+            # one after the other: right after a backward, and only then, its gradient at every place can be read
+            for critic, dq in zip(self.critics, self._dqs, strict=True):
+                critic.backward(dq)
+                critic.step(self._adam)
+                self._adapt(critic)
+        else:
+            backward_each(self.critics, self._dqs)
+            step_each(self.critics, self._adam)
+            for critic in self.critics if due else ():
+                self._adapt(critic)
         self._actor_adapts |= due
 
     def _adapt_actor(self) -> None:

@@ -15,7 +15,7 @@ from rewirl.agents.box import ActionBox
 from rewirl.agents.options import SACOptions, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.deploy.policy import LOG_STD
-from rewirl.nn import Batch
+from rewirl.nn import Batch, backward_each, forward_each, update_each
 
 
 class SACAgent(ActorCritic):
@@ -42,7 +42,6 @@ class SACAgent(ActorCritic):
         self._temperature = np.array([start, 0.0, 0.0, 0.0])
         # What a sample of actions leaves for its gradient, and the loss's gradient at the second critic's output.
         self._std, self._log_prob = Batch(self.n_act, options.batch), Batch(1, options.batch)
-        self._dq2 = Batch(1, options.batch)
 
     @property
     def alpha(self) -> float:
@@ -65,7 +64,7 @@ class SACAgent(ActorCritic):
 
         # y = r + γ (min Q_θ̄i(s', a') - α log π(a'|s')), a' ~ π_φ(s'); nothing follows a terminal state
         self._sample(batch.next_obs, batch.next_action)
-        q1, q2 = (target.forward(batch.next_state_action) for target in self.critic_targets)
+        q1, q2 = forward_each(self.critic_targets, batch.next_state_action)
         soft_bellman(batch.reward, batch.terminated, q1, q2, o.gamma, self.alpha, self._log_prob, self._y)
 
         # L13: θi ← θi - λ ∇J_Q(θi)
@@ -84,8 +83,7 @@ class SACAgent(ActorCritic):
 
         # L21-L22: θ̄i ← τθi + (1-τ)θ̄i, kept as sparse as it was
         if self.updates % o.target_interval == 0:
-            for target in self.critic_targets:
-                target.update(o.tau)
+            update_each(self.critic_targets, o.tau)
 
     def _sample(self, obs: Batch, action: Batch) -> Batch:
         """Draws actions for observations; gives the actor's outputs, and leaves log π(a|s) and std in their batches."""
@@ -96,12 +94,9 @@ class SACAgent(ActorCritic):
     def _update_actor(self, batch: Transitions) -> float:
         """One step along the gradient of 1/N Σ (α log π(a|s) - min Q_θi(s, a)), a = tanh(mean + std · noise)."""
         out = self._sample(batch.obs, batch.action)
-        q1, q2 = (critic.forward(batch.state_action) for critic in self.critics)
-        q = ascend_lower(q1, q2, self._dq, self._dq2)
-        da1, da2 = (
-            critic.backward(dq, weights=False, inputs=self._action_rows)
-            for critic, dq in zip(self.critics, (self._dq, self._dq2), strict=True)
-        )
+        q1, q2 = forward_each(self.critics, batch.state_action)
+        q = ascend_lower(q1, q2, *self._dqs)
+        da1, da2 = backward_each(self.critics, self._dqs, weights=False, inputs=self._action_rows)
         through_squash(out, self._noise, batch.action, self._std, da1, da2, self.alpha, self._da)
         self.actor.backward(self._da)
         self.actor.step(self._adam)

@@ -11,7 +11,7 @@ from rewirl.agents.actor_critic import ActorCritic, Floats
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import TD3Options, WiringOptions
 from rewirl.agents.transitions import Transitions
-from rewirl.nn import Target
+from rewirl.nn import Target, forward_each, update_each
 
 
 class TD3Agent(ActorCritic):
@@ -52,7 +52,7 @@ class TD3Agent(ActorCritic):
         smooth(batch.next_action, self._draw_noise(), o.target_noise, o.target_clip)
 
         # L12: y ← r + γ min Q_θ'i(s', ã); nothing follows a terminal state
-        q1, q2 = (target.forward(batch.next_state_action) for target in self.critic_targets)
+        q1, q2 = forward_each(self.critic_targets, batch.next_state_action)
         bellman(batch.reward, batch.terminated, q1, q2, o.gamma, self._y)
 
         # L13: θi ← argmin 1/N Σ (y - Q_θi(s, a))²
@@ -63,8 +63,9 @@ class TD3Agent(ActorCritic):
         if self.updates % o.policy_delay == 0:
             # L18-L19: ∇_φ J = 1/N Σ ∇_a Q_θ1(s, a)|a=π(s) ∇_φ π(s)
             tanh(self.actor.forward(batch.obs), batch.action)
-            q = ascend(self.critics[0].forward(batch.state_action), self._dq)
-            dq_da = self.critics[0].backward(self._dq, weights=False, inputs=self._action_rows)
+            dq = self._dqs[0]
+            q = ascend(self.critics[0].forward(batch.state_action), dq)
+            dq_da = self.critics[0].backward(dq, weights=False, inputs=self._action_rows)
             through_tanh(batch.action, dq_da, self._da)
             self.actor.backward(self._da)
             self.actor.step(self._adam)
@@ -74,5 +75,4 @@ class TD3Agent(ActorCritic):
             self._adapt_actor()
 
             # L23-L27: θ' ← τθ + (1-τ)θ', φ' ← τφ + (1-τ)φ', each kept as sparse as it was
-            for target in self.targets.values():
-                target.update(o.tau)
+            update_each(list(self.targets.values()), o.tau)
