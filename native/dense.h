@@ -134,7 +134,7 @@ void dense_weight_gradients(const WeightGradients& a, int begin, int end) {
   const float* x = a.samples;
   for_panels<kLanes>(0, vectors_of(a.columns), [&](int first, int width) {
     dense_weights_width<kLanes>(a, x, first, width, begin, end);
-    x += (a.batch + 3) / 4 * 4 * width * W;
+    x += (a.batch + 3) / 4 * 4 * int64_t(width * W);
   });
 }
 

@@ -96,7 +96,8 @@ REWIRL_INLINE void put_sums(float* dw, const vec* s, bool add) {
     return;
   }
 #endif
-  REWIRL_UNROLL for (int k = 0; k + 4 <= N; k += 4) put<4>(dw + k, sum4(s[k], s[k + 1], s[k + 2], s[k + 3]), add);
+  REWIRL_UNROLL for (int k = 0; k + 4 <= N; k += 4)
+    put<4>(dw + k, sum4(s[k], s[k + 1], s[k + 2], s[k + 3]), add);
   if constexpr (N % 4 > 0) {
     constexpr int k = N / 4 * 4;
     put<N % 4>(dw + k, sum4(s[k], s[k + 1], s[k + 2], s[k + 3]), add);

@@ -151,7 +151,7 @@ constexpr int64_t kNormals = 64;  // numbers that normals makes at a time
 struct Kernels {
   const char* name;
   int width;  // numbers in a vector
-  int quads;  // as many quads does weight_gradients take at once: those of two columns had better come in such numbers
+  int quads;  // that weight_gradients takes at once: best if those of two columns come in multiples of it
   // y = W x, and what Forward says of bias, gate and ReLU
   void (*forward)(const Forward&, int group_begin, int group_end);
   void (*weight_gradients)(const WeightGradients&, int group_begin, int group_end);

@@ -224,7 +224,10 @@ void bind_each(nb::module_& m) {
           throw std::invalid_argument(std::to_string(nets.size()) + " networks need as many gradients at their outputs, not " +
                                       std::to_string(dys.size()));
         std::vector<Batch> out(nets.size());
-        each(int64_t(nets.size()), [&](int64_t i) { out[size_t(i)] = nets[size_t(i)]->backward(dys[size_t(i)], weights, begin, end); });
+        each(int64_t(nets.size()), [&](int64_t at) {
+          const auto i = size_t(at);
+          out[i] = nets[i]->backward(dys[i], weights, begin, end);
+        });
         return out;
       },
       "networks"_a, "dys"_a, "weights"_a, "begin"_a, "end"_a, Unlocked());

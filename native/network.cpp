@@ -101,8 +101,9 @@ void Layer::input_gradients(const float* flat, const Batch& dy, const Batch* gat
     return;
   }
   const Kernels& use = kernels();
-  const InputGradients args{outputs.view(flat + weight_at), dy.data(), gate ? gate->data() : nullptr, dx.data(),
-                            outputs.all ? nullptr : scratch().numbers(shape.n_in * dx.stride()), dy.stride(), batch, shape.n_out, shape.n_in, begin, end};
+  float* sums = outputs.all ? nullptr : scratch().numbers(shape.n_in * dx.stride());
+  const InputGradients args{outputs.view(flat + weight_at), dy.data(), gate ? gate->data() : nullptr, dx.data(), sums,
+                            dy.stride(), batch, shape.n_out, shape.n_in, begin, end};
   const int vectors = (batch + use.width - 1) / use.width;
   parallel(vectors, 1, links() * batch, [&](int64_t b, int64_t e) { use.input_gradients(args, int(b), int(e)); });
 }

@@ -149,27 +149,23 @@ inline vec4 sum4(vec a, vec b, vec c, vec d) {
 }
 
 #if REWIRL_WIDTH == 16
-// The sums over the lanes of sixteen vectors, as one: at every step half of what two of them have, once as it lies and once moved
-// over. The first takes no shuffle, so that there are as many of these as of additions.
-#define REWIRL_ADD(name, STAY, MOVE) \
-  inline vec name(vec a, vec b) { return __builtin_shufflevector(a, b, STAY) + __builtin_shufflevector(a, b, MOVE); }
-#define REWIRL_STAY8 0, 1, 2, 3, 4, 5, 6, 7, 24, 25, 26, 27, 28, 29, 30, 31
-#define REWIRL_MOVE8 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23
-#define REWIRL_STAY4 0, 1, 2, 3, 20, 21, 22, 23, 8, 9, 10, 11, 28, 29, 30, 31
-#define REWIRL_MOVE4 4, 5, 6, 7, 16, 17, 18, 19, 12, 13, 14, 15, 24, 25, 26, 27
-#define REWIRL_STAY2 0, 1, 18, 19, 4, 5, 22, 23, 8, 9, 26, 27, 12, 13, 30, 31
-#define REWIRL_MOVE2 2, 3, 16, 17, 6, 7, 20, 21, 10, 11, 24, 25, 14, 15, 28, 29
-#define REWIRL_STAY1 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31
-#define REWIRL_MOVE1 1, 16, 3, 18, 5, 20, 7, 22, 9, 24, 11, 26, 13, 28, 15, 30
-REWIRL_ADD(halves, REWIRL_STAY8, REWIRL_MOVE8)
-REWIRL_ADD(fourths, REWIRL_STAY4, REWIRL_MOVE4)
-REWIRL_ADD(eighths, REWIRL_STAY2, REWIRL_MOVE2)
-REWIRL_ADD(single, REWIRL_STAY1, REWIRL_MOVE1)
+// The sums over the lanes of sixteen vectors, as one. At every step half of the lanes of a and of b stay where they are, which
+// takes no shuffle, and the others come to them.
+template <int n>  // lanes that go together: 8, 4, 2, 1
+inline vec add_halves(vec a, vec b) {
+  constexpr auto from = [](int lane) { return lane & n ? 16 + lane : lane; };
+#define REWIRL_LANES(of) \
+  of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7), of(8), of(9), of(10), of(11), of(12), of(13), of(14), of(15)
+#define REWIRL_OTHER(lane) from(lane) ^ n
+  return __builtin_shufflevector(a, b, REWIRL_LANES(from)) + __builtin_shufflevector(a, b, REWIRL_LANES(REWIRL_OTHER));
+#undef REWIRL_LANES
+#undef REWIRL_OTHER
+}
 inline vec sum16(const vec* s) {
-  vec h[8], f[4];
-  REWIRL_UNROLL for (int i = 0; i < 8; ++i) h[i] = halves(s[i], s[i + 8]);
-  REWIRL_UNROLL for (int i = 0; i < 4; ++i) f[i] = fourths(h[i], h[i + 4]);
-  return single(eighths(f[0], f[2]), eighths(f[1], f[3]));
+  vec h[8], q[4];
+  REWIRL_UNROLL for (int i = 0; i < 8; ++i) h[i] = add_halves<8>(s[i], s[i + 8]);
+  REWIRL_UNROLL for (int i = 0; i < 4; ++i) q[i] = add_halves<4>(h[i], h[i + 4]);
+  return add_halves<1>(add_halves<2>(q[0], q[2]), add_halves<2>(q[1], q[3]));
 }
 #endif
 

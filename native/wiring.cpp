@@ -111,7 +111,8 @@ Kinds kinds_for(int rows, int columns, int64_t links, int block) {
 void group_outputs(const Rows& rows, int block, GroupedLinks& to, InPlaceOrder& order) {
   order.position.resize(rows.links());
   uint32_t* position = order.position.data();
-  grouping::Grouping(to, rows, block, uint32_t(kernels().quads), [position](uint32_t link, uint32_t at) { position[link] = at; });
+  const auto unit = uint32_t(kernels().quads);
+  grouping::Grouping(to, rows, block, unit, [position](uint32_t link, uint32_t at) { position[link] = at; });
 }
 
 // Calls f(column, position) for every link of the row that is number r of group g.

@@ -44,6 +44,20 @@ def test_forward_and_every_gradient(wiring, batch, seed):
         assert_close(f"dense gradient of layer {layer}", net.dense_gradient(layer), want.weights[layer], allowed)
 
 
+@pytest.mark.parametrize("batch", [1, 5, 100, 130])
+@pytest.mark.parametrize("n_in", [1, 4, 17, 23, 97, 130])
+def test_layers_with_all_links(n_in, batch):
+    """Tiles of four inputs and lanes of sixteen, with all that can be left over; gradients of some inputs only."""
+    rng = np.random.default_rng(n_in)
+    net = network([Links.dense(n_in, 12), Links.dense(12, n_in), Links.dense(n_in, 4)], rng)
+    x, dy = normal(rng, n_in, batch), normal(rng, 4, batch)
+    check_pass(net, x, dy)
+    whole = net.backward(batch_of(dy), inputs=(0, n_in)).array.copy()
+    for begin in {0, n_in // 2, n_in - 1}:
+        part = net.backward(batch_of(dy), weights=False, inputs=(begin, n_in)).array
+        assert np.array_equal(part, whole[begin:])
+
+
 @pytest.mark.parametrize("pattern", range(1, 16))
 @pytest.mark.parametrize("rows", [4, 7])
 def test_every_pattern_of_rows_in_every_number(pattern, rows):
