@@ -111,7 +111,7 @@ REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* 
                                    int64_t stride, int vectors, bool add) {
   constexpr Kind kind = kKind[K];
   constexpr int C = kind.columns(), L = kind.links(), N = E * L, parts = N <= 6 ? 2 : 1;
-  // Twelve columns have more addresses than there are registers: two vectors for each time that one is looked up.
+  // Twelve columns and more have more addresses than there are registers: two vectors for each time that one is looked up.
   constexpr int at_once = C * E > 8 ? 2 : parts;
   vec s[parts][kSums] = {};
   const float* columns[E * C];

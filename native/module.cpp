@@ -8,6 +8,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "chance.h"
 #include "gather.h"
 #include "losses.h"
@@ -207,40 +209,48 @@ void bind_target(nb::module_& m) {
 }
 
 // The same for several networks, which threads may work on at the same time.
+template <class Net, class F>
+void for_each_of(const std::vector<Net*>& nets, const F& work) {
+  for (size_t i = 0; i < nets.size(); ++i) {
+    if (!nets[i]) throw nb::type_error("None is no network");
+    if (std::count(nets.begin(), nets.end(), nets[i]) > 1) throw std::invalid_argument("a network is there more than once");
+  }
+  each(int64_t(nets.size()), [&](int64_t i) { work(*nets[size_t(i)], size_t(i)); });
+}
+
 template <class Net>
 std::vector<Batch> forward_each(const std::vector<Net*>& nets, const Batch& x) {
   std::vector<Batch> out(nets.size());
-  each(int64_t(nets.size()), [&](int64_t i) { out[size_t(i)] = nets[size_t(i)]->forward(x); });
+  clear_padding(x);  // here, or two networks might do so at the same time
+  for_each_of(nets, [&](Net& net, size_t i) { out[i] = net.forward(x); });
+  return out;
+}
+
+std::vector<Batch> backward_each(const std::vector<Network*>& nets, const std::vector<Batch>& dys, bool weights, int64_t begin,
+                                 int64_t end) {
+  if (dys.size() != nets.size())
+    throw std::invalid_argument(std::to_string(nets.size()) + " networks need as many gradients at their outputs, not " +
+                                std::to_string(dys.size()));
+  std::vector<Batch> out(nets.size());
+  for (const Batch& dy : dys) clear_padding(dy);
+  for_each_of(nets, [&](Network& net, size_t i) { out[i] = net.backward(dys[i], weights, begin, end); });
   return out;
 }
 
 void bind_each(nb::module_& m) {
   m.def("forward_each", &forward_each<Network>, "networks"_a, "x"_a, Unlocked());
   m.def("forward_each", &forward_each<Target>, "targets"_a, "x"_a, Unlocked());
-  m.def(
-      "backward_each",
-      [](const std::vector<Network*>& nets, const std::vector<Batch>& dys, bool weights, int64_t begin, int64_t end) {
-        if (dys.size() != nets.size())
-          throw std::invalid_argument(std::to_string(nets.size()) + " networks need as many gradients at their outputs, not " +
-                                      std::to_string(dys.size()));
-        std::vector<Batch> out(nets.size());
-        each(int64_t(nets.size()), [&](int64_t at) {
-          const auto i = size_t(at);
-          out[i] = nets[i]->backward(dys[i], weights, begin, end);
-        });
-        return out;
-      },
-      "networks"_a, "dys"_a, "weights"_a, "begin"_a, "end"_a, Unlocked());
+  m.def("backward_each", &backward_each, "networks"_a, "dys"_a, "weights"_a, "begin"_a, "end"_a, Unlocked());
   m.def(
       "step_each",
       [](const std::vector<Network*>& nets, float lr, float beta1, float beta2, float eps, float weight_decay) {
-        each(int64_t(nets.size()), [&](int64_t i) { nets[size_t(i)]->step({lr, beta1, beta2, eps, weight_decay}); });
+        for_each_of(nets, [&](Network& net, size_t) { net.step({lr, beta1, beta2, eps, weight_decay}); });
       },
       "networks"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, Unlocked());
   m.def(
       "update_each",
       [](const std::vector<Target*>& targets, float tau) {
-        each(int64_t(targets.size()), [&](int64_t i) { targets[size_t(i)]->update(tau); });
+        for_each_of(targets, [&](Target& target, size_t) { target.update(tau); });
       },
       "targets"_a, "tau"_a, Unlocked());
 }

@@ -30,14 +30,13 @@ uint64_t new_number() {
   return ++last;
 }
 
-// Sums over the batch run over the padding too, where a forward that saw NaN may have left NaN.
+}  // namespace
+
 void clear_padding(const Batch& x) {
   for (int64_t i = 0; i < x.features(); ++i)
     for (float* p = x.data() + i * x.stride() + x.size(); p < x.data() + (i + 1) * x.stride(); ++p)
       if (!(*p == 0)) *p = 0;  // others may be reading it: not written to without need
 }
-
-}  // namespace
 
 Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool is_first)
     : shape(shape_), first(is_first) {
@@ -195,6 +194,7 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
   if (inputs && input_delta_.size() != dy.size()) input_delta_ = Batch(layers_[0].shape.n_in, dy.size());
   const auto delta_at = [&](int64_t l) { return scratch().at(size_t(l), layers_[l].shape.n_out, dy.size()); };
   scratch().owner = backward_ = new_number();
+  const Kernels& use = kernels();  // one for all: what by_samples writes, its own weight_gradients reads
   for (int64_t l = int64_t(layers_.size()) - 1; l >= 0; --l) {
     Layer& layer = layers_[l];
     const Batch& in = l == 0 ? input_ : out_[l - 1];
@@ -210,12 +210,12 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
       args.columns = layer.shape.n_in;
       if (args.links.all) {
         float* samples = scratch().numbers(room_by_samples(args.batch, args.columns));
-        kernels().by_samples(args.x, args.stride, args.batch, args.columns, samples);
+        use.by_samples(args.x, args.stride, args.batch, args.columns, samples);
         args.samples = samples;
       }
       for_groups(args.links, 0, layer.outputs.groups(), args.batch,
-                 [&](int b, int e) { kernels().weight_gradients(args, b, e); });
-      kernels().row_sums(delta.data(), delta.stride(), int(delta.size()), g_.get() + layer.bias_at, layer.shape.n_out);
+                 [&](int b, int e) { use.weight_gradients(args, b, e); });
+      use.row_sums(delta.data(), delta.stride(), int(delta.size()), g_.get() + layer.bias_at, layer.shape.n_out);
     }
     if (l == 0 && !inputs) break;
     // Of the network's own inputs only begin .. end are wanted.

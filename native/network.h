@@ -48,6 +48,9 @@ struct AdamOptions {
   float lr, beta1, beta2, eps, weight_decay;
 };
 
+// Sums over the batch run over the padding too, where a forward that saw NaN may have left NaN.
+void clear_padding(const Batch& x);
+
 class Network {
  public:
   explicit Network(std::vector<Layer> layers);

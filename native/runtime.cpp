@@ -200,16 +200,9 @@ void parallel(int64_t n, int64_t grain, int64_t cost, const std::function<void(i
 }
 
 void each(int64_t n, const std::function<void(int64_t)>& work) {
-  const std::shared_ptr<Pool> p = std::atomic_load(&pool());
-  if (in_each || p->size() == 1 || n == 1) {
-    for (int64_t i = 0; i < n; ++i) work(i);
-    return;
-  }
   Section section;  // the time of all of them is that of the caller, who waits
   std::vector<std::exception_ptr> failed(static_cast<size_t>(n));
-  const auto some = [&](int64_t begin, int64_t end) {
-    in_each = true;
-    ++depth;
+  const auto in_turn = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       try {
         work(i);
@@ -217,10 +210,16 @@ void each(int64_t n, const std::function<void(int64_t)>& work) {
         failed[size_t(i)] = std::current_exception();
       }
     }
+  };
+  const auto shared_out = [&](int64_t begin, int64_t end) {
+    in_each = true;
+    ++depth;
+    in_turn(begin, end);
     --depth;
     in_each = false;
   };
-  if (!p->run(n, 1, some)) some(0, n);
+  const std::shared_ptr<Pool> p = std::atomic_load(&pool());
+  if (in_each || p->size() == 1 || n == 1 || !p->run(n, 1, shared_out)) in_turn(0, n);
   for (const std::exception_ptr& one : failed)
     if (one) std::rethrow_exception(one);
 }

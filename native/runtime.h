@@ -26,8 +26,9 @@ void set_threads(int n);
 // must not depend on where the range was cut. Cheap jobs (cost in multiply-adds) stay on the calling thread.
 void parallel(int64_t n, int64_t grain, int64_t cost, const std::function<void(int64_t, int64_t)>& work);
 
-// Calls work(i) for each i of [0, n): number i always on the same thread, so that what it works on stays in one core's caches.
-// For jobs that share little: within one, `parallel` does not share any further. All are done before the first that threw throws.
+// Calls work(i) for each i of [0, n), for the same n and number of threads always on the same thread, so that what a job works on
+// stays in one core's caches. For jobs that share little: within one, `parallel` shares no further. When some throw, the others
+// are done all the same, and the first error is thrown.
 void each(int64_t n, const std::function<void(int64_t)>& work);
 
 // Seconds spent inside the core since the process began; what remains of a run is Python.

@@ -65,7 +65,7 @@ def test_together_gives_the_bits_of_one_after_the_other(rule, n):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_one_that_fails_is_said_and_the_others_stay_usable(threads):
+def test_one_that_fails_is_said_and_the_others_are_done(threads):
     set_threads(threads)
     fits, other = critics(Dense(), 1)[0], critics(Dense(), 1, sizes=(5, 8, 1))[0]
     x = batch_of(normal(np.random.default_rng(0), 23, 10))
@@ -74,8 +74,22 @@ def test_one_that_fails_is_said_and_the_others_stay_usable(threads):
             forward_each(nets, x)
     with pytest.raises(ValueError, match="needs a forward"):
         backward_each([fits, other], [batch_of(np.zeros((1, 10), np.float32))] * 2)
-    first, second = forward_each([fits, fits], x)  # one network twice: one after the other
-    assert np.array_equal(first.array, second.array)
+    fits.step(Adam())
+    dy = batch_of(np.ones((1, 10), np.float32))
+    with pytest.raises(ValueError, match="needs a forward"):  # with the weights of now
+        fits.backward(dy)
+    with pytest.raises(ValueError, match="takes 5 features"):
+        forward_each([other, fits], x)
+    fits.backward(dy)  # so it went forward, although the one before it did not
+
+
+def test_a_network_can_be_there_once():
+    net, other = critics(Dense())
+    x = batch_of(normal(np.random.default_rng(0), 23, 10))
+    with pytest.raises(ValueError, match="more than once"):
+        forward_each([net, other, net], x)
+    with pytest.raises(ValueError, match="more than once"):
+        step_each([net, net], Adam())
 
 
 def test_gradients_must_be_as_many_as_networks():

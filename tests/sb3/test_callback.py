@@ -302,8 +302,8 @@ def test_a_sparse_agent_learns_cartpole() -> None:
         device="cpu",
     )
     training = SparseTraining(SET(eta=0.1, every=100), sparsity=0.5)
-    model.learn(30_000, callback=training)
-    assert training.wirings["actor"].adaptations == 23
+    model.learn(60_000, callback=training)  # after half as many, returns depend on the processor's last bits
+    assert training.wirings["actor"].adaptations == 47
     weights = [p for name, p in model.policy.named_parameters() if p.ndim == 2]
     assert sum(int(w.count_nonzero()) for w in weights) <= 0.5 * sum(w.numel() for w in weights) + 1
     mean, _ = evaluate_policy(model, env, n_eval_episodes=16)

@@ -40,7 +40,7 @@ class SACAgent(ActorCritic):
         # log α, its Adam moments and steps
         start = 0.0 if options.alpha == "auto" else math.log(options.alpha) if options.alpha > 0 else -math.inf
         self._temperature = np.array([start, 0.0, 0.0, 0.0])
-        # What a sample of actions leaves for its gradient, and the loss's gradient at the second critic's output.
+        # What a sample of actions leaves for its gradient.
         self._std, self._log_prob = Batch(self.n_act, options.batch), Batch(1, options.batch)
 
     @property

@@ -75,4 +75,4 @@ class TD3Agent(ActorCritic):
             self._adapt_actor()
 
             # L23-L27: θ' ← τθ + (1-τ)θ', φ' ← τφ + (1-τ)φ', each kept as sparse as it was
-            update_each(list(self.targets.values()), o.tau)
+            update_each((self.actor_target, *self.critic_targets), o.tau)

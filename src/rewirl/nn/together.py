@@ -1,4 +1,4 @@
-"""The same for several networks, one of which does not need another: threads, where there are any, take one each.
+"""The same for several networks, none of which needs another or is there twice: threads, if any, take one each.
 
 Two critics that share nothing but their input gain more by that than by threads that share every layer, whose
 activations then go to and fro between the caches of two cores. The results are the same to the bit.
@@ -22,7 +22,7 @@ def forward_each(networks: Sequence[Network] | Sequence[Target], x: Batch) -> li
 def backward_each(
     networks: Sequence[Network], dys: Sequence[Batch], *, weights: bool = True, inputs: tuple[int, int] = (0, 0)
 ) -> list[Batch]:
-    """`backward(dy)` of each with a gradient of its own. `Network.dense_gradient` is not there after it."""
+    """`backward(dy)` of each with a gradient of its own. After it `Network.dense_gradient` may be gone."""
     return _core.backward_each([network._core for network in networks], dys, weights, *inputs)
 
 
