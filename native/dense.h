@@ -44,14 +44,10 @@ void dense_inputs_panel(const InputGradients a, int first) {
   for (; column < a.end; ++column) dense_inputs_tile<1, P>(a, column, first);
 }
 
-template <int P>
-REWIRL_INLINE void dense_inputs_width(const InputGradients& a, int first, int width) {
-  if (width == P) return dense_inputs_panel<P>(a, first);
-  if constexpr (P > 1) dense_inputs_width<P - 1>(a, first, width);
-}
-
 void dense_input_gradients(const InputGradients& a, int begin, int end) {
-  for_panels<kPanel>(begin, end, [&](int first, int width) { dense_inputs_width<kPanel>(a, first, width); });
+  for_panels<kPanel>(begin, end, [&](int first, int width) {
+    with_width<kPanel>(width, [&](auto P) { dense_inputs_panel<P>(a, first); });
+  });
 }
 
 // ------------------------------------------------------ weight gradients
@@ -124,16 +120,10 @@ void dense_weights_panel(const WeightGradients a, const float* x, int first, int
   }
 }
 
-template <int V>
-REWIRL_INLINE void dense_weights_width(const WeightGradients& a, const float* x, int first, int width, int begin, int end) {
-  if (width == V) return dense_weights_panel<V>(a, x, first, begin, end);
-  if constexpr (V > 1) dense_weights_width<V - 1>(a, x, first, width, begin, end);
-}
-
 void dense_weight_gradients(const WeightGradients& a, int begin, int end) {
   const float* x = a.samples;
   for_panels<kLanes>(0, vectors_of(a.columns), [&](int first, int width) {
-    dense_weights_width<kLanes>(a, x, first, width, begin, end);
+    with_width<kLanes>(width, [&](auto V) { dense_weights_panel<V>(a, x, first, begin, end); });
     x += (a.batch + 3) / 4 * 4 * int64_t(width * W);
   });
 }

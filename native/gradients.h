@@ -56,19 +56,15 @@ void give_panel(const InputGradients a, int first, float* sums, std::index_seque
     }
 }
 
-template <int P>
-REWIRL_INLINE void give_width(const InputGradients& a, int first, int width, float* sums) {
-  if (width == P) {
-    if (a.begin == 0 && a.end == a.columns) return give_panel<P, true>(a, first, sums, Runs<Kinds::blocks>{});
-    return give_panel<P, false>(a, first, sums, Runs<Kinds::blocks>{});
-  }
-  if constexpr (P > 1) give_width<P - 1>(a, first, width, sums);
-}
-
 void input_gradients(const InputGradients& a, int begin, int end) {
   if (a.links.all) return dense_input_gradients(a, begin, end);
   float* sums = a.sums + int64_t(begin) * W * a.columns;  // one panel after the other in the same room
-  for_panels<kPanel>(begin, end, [&](int first, int width) { give_width<kPanel>(a, first, width, sums); });
+  for_panels<kPanel>(begin, end, [&](int first, int width) {
+    with_width<kPanel>(width, [&](auto P) {
+      if (a.begin == 0 && a.end == a.columns) return give_panel<P, true>(a, first, sums, Runs<Kinds::blocks>{});
+      return give_panel<P, false>(a, first, sums, Runs<Kinds::blocks>{});
+    });
+  });
 }
 
 // ------------------------------------------------------ weight gradients

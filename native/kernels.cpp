@@ -85,16 +85,11 @@ void forward_panel(const Forward a, int first, int group_begin, int group_end) {
   }
 }
 
-template <Kinds kinds, int P>
-REWIRL_INLINE void forward_width(const Forward& a, int first, int width, int begin, int end) {
-  if (width == P) return forward_panel<kinds, P>(a, first, begin, end);
-  if constexpr (P > 1) forward_width<kinds, P - 1>(a, first, width, begin, end);
-}
-
 template <Kinds kinds>
 void forward_of(const Forward& a, int begin, int end) {
-  for_panels<kPanel>(0, vectors_of(a.batch),
-                     [&](int first, int width) { forward_width<kinds, kPanel>(a, first, width, begin, end); });
+  for_panels<kPanel>(0, vectors_of(a.batch), [&](int first, int width) {
+    with_width<kPanel>(width, [&](auto P) { forward_panel<kinds, P>(a, first, begin, end); });
+  });
 }
 
 void forward(const Forward& a, int begin, int end) { REWIRL_WITH_KINDS(a.links.kinds, forward_of, a, begin, end) }

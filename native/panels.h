@@ -41,5 +41,12 @@ REWIRL_INLINE void for_panels(int begin, int end, const F& f) {
   }
 }
 
+// Calls f with a width of at most `most` vectors as a constant, which registers must have.
+template <int most, class F>
+REWIRL_INLINE void with_width(int width, const F& f) {
+  if (width == most) return f(std::integral_constant<int, most>{});
+  if constexpr (most > 1) with_width<most - 1>(width, f);
+}
+
 }  // namespace
 }  // namespace rewirl::REWIRL_NAMESPACE
