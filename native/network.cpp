@@ -76,8 +76,12 @@ const float* Layer::weights_by_inputs(const float* flat) {
   if (by_inputs_now) return back_weights.get();
   const float* w = flat + weight_at;
   float* to = back_weights.get();
-  parallel(links(), kPad, links() * 8, [&](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) to[k] = w[position[k]];
+  const int64_t n = links();
+  for (int64_t k = 0; k < n; k += kPad) __builtin_prefetch(w + k);  // in order, or each of them is waited for
+  position.read([&](const auto* from) {
+    parallel(n, kPad, n * 8, [=](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) to[k] = w[from[k]];
+    });
   });
   by_inputs_now = true;
   return to;

@@ -34,7 +34,7 @@ struct Layer : GroupedLayer {
   const float* weights_by_inputs(const float* flat);
   int64_t links() const { return outputs.links(); }
   int64_t blocks() const { return links() / shape.block; }
-  int64_t index_bytes() const { return outputs.bytes() + inputs.bytes() + int64_t(position.size()) * 4; }
+  int64_t index_bytes() const { return outputs.bytes() + inputs.bytes() + position.bytes(); }
 
   Shape shape;
   bool first;

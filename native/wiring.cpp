@@ -4,6 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 #include "grouping.h"
 #include "runtime.h"
@@ -186,10 +187,11 @@ void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLay
 
   to.inputs.row = order_of(inputs, sort_inputs);
   to.inputs.kinds = kinds_for(shape.n_in, shape.n_out, inputs.links(), 1);
-  to.position.resize(inputs.links());
-  uint32_t* position = to.position.data();
   inputs.link = order.position.data();
-  grouping::Grouping(to.inputs, inputs, 1, 1, [=](uint32_t link, uint32_t at) { position[at] = link; });
+  to.position.fill(inputs.links(), [&](auto* position) {
+    using Number = std::remove_pointer_t<decltype(position)>;
+    grouping::Grouping(to.inputs, inputs, 1, 1, [=](uint32_t link, uint32_t at) { position[at] = Number(link); });
+  });
 }
 
 GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, InPlaceOrder& order) {

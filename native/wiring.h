@@ -45,11 +45,32 @@ struct InPlaceOrder {
   std::vector<uint32_t> position;
 };
 
+// Positions of links, in as few bits as they need: what a layer's way back reads most, but for its links.
+struct Positions {
+  std::vector<uint16_t> narrow;  // those of a layer that has no more links than 16 bits can tell apart
+  std::vector<uint32_t> wide;
+
+  size_t size() const { return narrow.size() + wide.size(); }
+  int64_t bytes() const { return int64_t(narrow.size() * 2 + wide.size() * 4); }
+  // Calls f with room for the positions of n links.
+  template <class F>
+  void fill(size_t n, const F& f) {
+    const bool fits = n <= 65536;
+    narrow.resize(fits ? n : 0);
+    wide.resize(fits ? 0 : n);
+    fits ? f(narrow.data()) : f(wide.data());
+  }
+  template <class F>
+  void read(const F& f) const {
+    wide.empty() ? f(narrow.data()) : f(wide.data());
+  }
+};
+
 // A layer's links by outputs, whose order is that of all flat arrays. Where they are not in blocks, the same links by inputs, whose
 // rows may be sorted or must stay in their order; and for each of these its position by outputs.
 struct GroupedLayer {
   GroupedLinks outputs, inputs;
-  std::vector<uint32_t> position;
+  Positions position;
 
   bool has_inputs() const { return outputs.kinds != Kinds::blocks; }
 };
