@@ -26,41 +26,39 @@ namespace grouping {
 
 constexpr int kFour = 8, kPairs = 9, kSingles = 11;  // kinds
 
-// A part is the links of a group that share a column, known by its rows: one bit for each. In which quad can they stand, and as
-// which column of it?
-struct Use {
-  int8_t kind = 0, column = 0;
-};
-struct Uses {
-  // Whole parts: with the part that complements it, or alone if it is all.
-  Use whole[16];
-  // Parts of three rows, where a layer is denser than half and has too few of one row to complement them: of a set of four, one
-  // for each missing row, two are taken apart and make three quads with the others.
-  Use split[16][4];
+// A part is the links of a group that share a column, known by its rows: one bit for each. Which rows take an entry's column?
+constexpr int rows_of(int kind, int column) {
+  int rows = 0;
+  for (int r = 0; r < 4; ++r) rows |= (kKind[kind].column[r] == column) << r;
+  return rows;
+}
 
-  constexpr Uses() : whole(), split() {
-    for (int8_t i = 0; i < kFour; ++i)
-      for (int8_t c = 0; c < kKind[i].columns(); ++c) {
-        int rows = 0;
-        for (int r = 0; r < 4; ++r) rows |= (kKind[i].column[r] == c) << r;
-        whole[rows].kind = i;
-        whole[rows].column = c;
-      }
-    for (int r = 0; r < 4; ++r) {
-      split[14][r] = {1, 1};  // rows 1, 2, 3, with row 0 of
-      split[13][r] = r == 0 ? Use{1, 0} : Use{5, 1};  // whose rows 2, 3 go with rows 0, 1 of
-      split[7][r] = r == 2 ? Use{3, 0} : Use{5, 0};   // whose row 2 goes with
-      split[11][r] = {3, 1};                          // rows 0, 1, 3
-    }
+// Of each part those that have all of its rows: itself first, then the smaller ones.
+struct Holders {
+  int8_t size[16] = {}, part[16][8] = {};
+  constexpr Holders() {
+    for (int rows = 1; rows < 16; ++rows)
+      for (int more = 0; more < 4; ++more)
+        for (int other = 1; other < 16; ++other) {
+          int further = 0;
+          for (int r = 0; r < 4; ++r) further += (other & ~rows) >> r & 1;
+          if ((other & rows) == rows && further == more) part[rows][size[rows]++] = int8_t(other);
+        }
   }
 };
-constexpr Uses kUses;
-constexpr int kThreeRows[] = {7, 11, 13, 14}, kTwoRows[] = {3, 5, 6, 9, 10, 12};
+constexpr Holders kHolders;
 
-// Parts of two rows one of which completes parts of three; the other is left.
-struct Halves {
-  int part, row;
-  uint32_t first, entry, n;  // the first of them, the entry that it completes, and how many
+// Some columns of a part: of its list those from `first` on.
+struct Segment {
+  int part;
+  uint32_t first, n;
+};
+// Rows of them that make the entries of a kind from `entry` on, as their column `which`.
+struct Use {
+  int rows;
+  Segment from;
+  int kind, which;
+  uint32_t entry;
 };
 
 // Links of one row, columns ascending.
@@ -75,6 +73,8 @@ struct Room {
   std::vector<uint8_t> rows;       // of each column the rows of its part
   std::vector<uint32_t> link;      // and its links, one for each row
   std::vector<uint16_t> alike;     // the columns of each part, ascending
+  std::vector<Segment> free[16];   // by rows: what is in no quad yet
+  std::vector<Use> uses;
   std::vector<uint16_t> left;      // columns of links that are in no quad of one or two, row by row
   std::vector<uint32_t> left_link;
   std::vector<uint16_t> other;
@@ -115,23 +115,20 @@ class Grouping {
       left[r] = {rows_.column.data() + begin, rows_.link + begin, rows_.links_of(row)};
     }
     std::fill_n(there_, 16, 0);
-    std::fill_n(whole_, 16, 0);
-    std::fill_n(split_, 16, 0);
     std::fill_n(n_, kKinds, 0);
-    n_halves_ = 0;
+    room_.uses.clear();
     if (to_.kinds != Kinds::four) {
       find_parts(left);
-      choose_quads();
+      if (to_.kinds == Kinds::blocks)
+        choose_blocks();
+      else
+        choose_quads(std::min({left[0].size, left[1].size, left[2].size, left[3].size}));
       find_left(left);
     }
     n_[kFour] = std::min({left[0].size, left[1].size, left[2].size, left[3].size});
     for (int r = 0; r < 4; ++r) n_[kSingles + r] = left[r].size - n_[kFour];
     begin_runs(g);
-    put_wholes(std::make_index_sequence<15>{});
-    for (const int part : kThreeRows) put_split(part);
-    for (int i = 0; i < n_halves_; ++i) put_halves(halves_[i]);
-    if (block_ > 1)
-      for (const int part : {3, 12}) put_pairs(part);
+    for (const Use& use : room_.uses) put(use, std::make_index_sequence<16>{});
     for (int r = 0; r < 4; ++r) put_left(left[r], r);
   }
 
@@ -154,74 +151,86 @@ class Grouping {
       for (int i = column; i < column + 8; ++i) alike[rows[i] * stride_ + there_[rows[i]]++] = uint16_t(i);
     }
     std::fill_n(rows, rows_.columns, uint8_t(0));  // for the next group
-  }
-
-  // How many parts are kept whole, and how many are taken apart after them.
-  void choose_quads() {
-    whole_[15] = n_[0] = there_[15];
-    for (int part = 1; part < 15; ++part) whole_[part] = std::min(there_[part], there_[15 - part]);
-    for (const int two : kTwoRows) whole_[two] -= whole_[two] % unit_;
-    uint32_t sets = UINT32_MAX;
-    for (const int three : kThreeRows) sets = std::min(sets, there_[three] - whole_[three]);
-    sets -= sets % unit_;
-    for (const int three : kThreeRows) split_[three] = sets;
-    complete_threes();
-    for (int part = 1; part < 15; ++part) n_[kUses.whole[part].kind] = std::max(whole_[part], whole_[15 - part]);
-    for (const int kind : {1, 3, 5}) n_[kind] += sets;
-    if (block_ > 1) {
-      n_[kPairs] = there_[3] - whole_[3];
-      n_[kPairs + 1] = there_[12] - whole_[12];
+    there_[0] = 0;
+    for (int part = 1; part < 16; ++part) {
+      room_.free[part].clear();
+      if (there_[part] > 0) room_.free[part].push_back({part, 0, there_[part]});
     }
-    for (int part = 1; part < 16; ++part) taken_[part] = block_ > 1 ? there_[part] : whole_[part] + split_[part];
-    for (int k = 0; k < n_halves_; ++k) taken_[halves_[k].part] += halves_[k].n;
   }
 
-  // Parts of three rows that found none of one row take it from a part of two, as long as there are such.
-  void complete_threes() {
-    uint32_t next[16];
-    for (const int two : kTwoRows) next[two] = whole_[two];
-    for (const int three : kThreeRows) {
-      const int row = __builtin_ctz(unsigned(15 - three));
-      uint32_t& one = whole_[15 - three];
-      uint32_t wanted = there_[three] - one - split_[three], there = 0;
-      for (const int two : kTwoRows) there += two >> row & 1 ? there_[two] - next[two] : 0;
-      wanted = std::min(wanted, there);
-      const uint32_t surplus = (one + wanted) % unit_;
-      one -= surplus - std::min(surplus, wanted);
-      wanted -= std::min(surplus, wanted);
-      whole_[three] = one;
-      for (const int two : kTwoRows) {
-        if (!(two >> row & 1)) continue;
-        const uint32_t n = std::min(wanted, there_[two] - next[two]);
-        if (n == 0) continue;
-        halves_[n_halves_++] = {two, row, next[two], whole_[three], n};
-        next[two] += n;
-        whole_[three] += n;
-        wanted -= n;
+  void choose_blocks() {
+    n_[0] = there_[15];
+    take(0, 0);
+    n_[5] = std::min(available(3), available(12));
+    for (int which : {0, 1}) take(5, which);
+    for (const int kind : {kPairs, kPairs + 1}) {
+      n_[kind] = available(rows_of(kind, 0));
+      take(kind, 0);
+    }
+  }
+
+  // At most so many quads: every one has a link of each row.
+  void choose_quads(uint32_t most) {
+    const auto choose = [&](int kind, uint32_t there) { most -= n_[kind] = std::min(there, most) / unit_ * unit_; };
+    choose(0, there_[15]);
+    take(0, 0);
+    for (const int kind : {1, 2, 3, 4}) {
+      choose(kind, available(rows_of(kind, 1)));
+      take(kind, 1);
+    }
+    for (const int kind : {5, 6, 7}) {
+      choose(kind, std::min(available(rows_of(kind, 0)), available(rows_of(kind, 1))));
+      for (int which : {0, 1}) take(kind, which);
+    }
+    for (const int kind : {1, 2, 3, 4}) take(kind, 0);  // single rows, of which there are enough
+  }
+
+  uint32_t available(int rows) const {
+    uint32_t n = 0;
+    for (int i = 0; i < kHolders.size[rows]; ++i) n += there_[kHolders.part[rows][i]];
+    return n;
+  }
+
+  // A column for each entry of a kind: of parts that have just its rows, then of larger ones, whose other rows are a part again.
+  void take(int kind, int which) {
+    const int rows = rows_of(kind, which);
+    uint32_t entry = 0;
+    for (int i = 0; i < kHolders.size[rows]; ++i) {
+      const int holder = kHolders.part[rows][i];
+      auto& free = room_.free[holder];
+      while (entry < n_[kind] && !free.empty()) {
+        const Segment last = free.back();
+        const uint32_t n = std::min(last.n, n_[kind] - entry);
+        free.back().n -= n;
+        if (last.n == n) free.pop_back();
+        const Segment taken{last.part, last.first + last.n - n, n};
+        room_.uses.push_back({rows, taken, kind, which, entry});
+        there_[holder] -= n;
+        entry += n;
+        if (holder == rows) continue;
+        room_.free[holder ^ rows].push_back(taken);
+        there_[holder ^ rows] += n;
       }
     }
   }
 
   // Links that are in no quad so far, row by row.
   void find_left(Run* left) {
-    uint16_t* column[4];
-    uint32_t* link[4];
     for (int r = 0; r < 4; ++r) {
-      left[r] = {column[r] = room_.left.data() + r * stride_, link[r] = room_.left_link.data() + r * stride_, 0};
+      uint16_t* column = room_.left.data() + r * stride_;
+      uint32_t* link = room_.left_link.data() + r * stride_;
+      left[r] = {column, link, 0};
+      for (int rows = 1; rows < 16; ++rows) {
+        if (!(rows >> r & 1)) continue;
+        for (const Segment& some : room_.free[rows])
+          for (uint32_t i = 0; i < some.n; ++i) {
+            const uint16_t at = alike(some.part)[some.first + i];
+            *column++ = at;
+            *link++ = room_.link[4 * at + r];
+          }
+      }
+      left[r].size = uint32_t(column - left[r].column);
     }
-    const auto leave = [&](int r, uint16_t at) {
-      *column[r]++ = at;
-      *link[r]++ = room_.link[4 * at + r];
-    };
-    for (int part = 1; part < 15; ++part)
-      for (uint32_t i = taken_[part]; i < there_[part]; ++i)
-        for (int r = 0; r < 4; ++r)
-          if (part >> r & 1) leave(r, alike(part)[i]);
-    for (int k = 0; k < n_halves_; ++k) {
-      const Halves& h = halves_[k];
-      for (uint32_t i = 0; i < h.n; ++i) leave(__builtin_ctz(unsigned(h.part ^ 1 << h.row)), alike(h.part)[h.first + i]);
-    }
-    for (int r = 0; r < 4; ++r) left[r].size = uint32_t(column[r] - left[r].column);
   }
 
   void begin_runs(size_t g) {
@@ -240,55 +249,23 @@ class Grouping {
   }
 
   template <size_t... I>
-  void put_wholes(std::index_sequence<I...>) {
-    (put_whole<int(I) + 1>(), ...);
+  void put(const Use& use, std::index_sequence<I...>) {
+    static constexpr void (Grouping::*put_of[])(const Use&) = {&Grouping::template put_rows<int(I)>...};
+    (this->*put_of[use.rows])(use);
   }
 
-  template <int part>
-  void put_whole() {
-    if (whole_[part] == 0) return;
-    constexpr int kind = kUses.whole[part].kind, which = kUses.whole[part].column;
-    constexpr uint32_t columns = uint32_t(kKind[kind].columns());
-    uint16_t* other = room_.other.data() + other_at_[kind] + which;
-    uint32_t at = weight_at_[kind];
-    for (uint32_t i = 0; i < whole_[part]; ++i, other += columns, at += 4) {
-      const uint16_t column = alike(part)[i];
-      const uint32_t* link = room_.link.data() + 4 * column;
-      *other = column;
-      for (uint32_t r = 0; r < 4; ++r)
-        if (part >> r & 1) put_(link[r], at + r);
-    }
-  }
-
-  void put_split(int part) {
-    for (uint32_t i = 0; i < split_[part]; ++i) {
-      const uint16_t column = alike(part)[whole_[part] + i];
-      for (uint32_t r = 0; r < 4; ++r) {
-        if (!(part >> r & 1)) continue;
-        const auto [kind, which] = kUses.split[part][r];
-        const uint32_t entry = n_[kind] - split_[part] + i;
-        room_.other[other_at_[kind] + 2 * entry + uint32_t(which)] = column;
-        put_(room_.link[4 * column + r], weight_at_[kind] + 4 * entry + r);
-      }
-    }
-  }
-
-  void put_halves(const Halves& h) {
-    const auto [kind, which] = kUses.whole[1 << h.row];
-    for (uint32_t i = 0; i < h.n; ++i) {
-      const uint16_t column = alike(h.part)[h.first + i];
-      const uint32_t entry = h.entry + i;
-      room_.other[other_at_[kind] + 2 * entry + uint32_t(which)] = column;
-      put_(room_.link[4 * column + h.row], weight_at_[kind] + 4 * entry + uint32_t(h.row));
-    }
-  }
-
-  void put_pairs(int part) {
-    const int kind = kPairs + (part == 12), first = part == 12 ? 2 : 0;
-    for (uint32_t i = 0; i < n_[kind]; ++i) {
-      const uint16_t column = alike(part)[whole_[part] + i];
-      room_.other[other_at_[kind] + i] = column;
-      for (uint32_t r = 0; r < 2; ++r) put_(room_.link[4 * column + first + r], weight_at_[kind] + 2 * i + r);
+  template <int rows>
+  void put_rows(const Use& use) {
+    const uint32_t columns = kSizes.columns[use.kind], links = kSizes.links[use.kind];
+    uint16_t* other = room_.other.data() + other_at_[use.kind] + columns * use.entry + uint32_t(use.which);
+    const uint16_t* from = alike(use.from.part) + use.from.first;
+    uint32_t place[4];
+    for (int r = 0; r < 4; ++r) place[r] = weight_at_[use.kind] + links * use.entry + kSizes.place[use.kind][r];
+    for (uint32_t i = 0; i < use.from.n; ++i, other += columns) {
+      const uint32_t* link = room_.link.data() + 4 * from[i];
+      *other = from[i];
+      for (int r = 0; r < 4; ++r)
+        if (rows >> r & 1) put_(link[r], place[r] + i * links);
     }
   }
 
@@ -314,11 +291,8 @@ class Grouping {
   const Put put_;
   Room& room_;
   const size_t stride_;
-  // Of the group at hand: parts that there are of each sort, that are kept whole, that are taken apart, and all of these; entries
-  // of each kind, and where they begin.
-  uint32_t there_[16], whole_[16], split_[16], taken_[16], n_[kKinds], other_at_[kKinds], weight_at_[kKinds];
-  Halves halves_[12];
-  int n_halves_;
+  // Of the group at hand: parts of each sort that are in no quad; entries of each kind, and where they begin.
+  uint32_t there_[16], n_[kKinds], other_at_[kKinds], weight_at_[kKinds];
 };
 
 }  // namespace grouping
