@@ -33,7 +33,7 @@ constexpr int rows_of(int kind, int column) {
   return rows;
 }
 
-// Of each part those that have all of its rows: itself first, then the smaller ones.
+// Of each part those that have all of its rows: itself first, then the next larger ones.
 struct Holders {
   int8_t size[16] = {}, part[16][8] = {};
   constexpr Holders() {
@@ -90,8 +90,8 @@ inline Room& room() {
 template <class Put>
 class Grouping {
  public:
-  Grouping(GroupedLinks& to, const Rows& rows, int block, uint32_t unit, Put put)
-      : to_(to), rows_(rows), block_(block), unit_(unit), put_(put), room_(room()), stride_(size_t(rows.columns) + 8) {
+  Grouping(GroupedLinks& to, const Rows& rows, uint32_t unit, Put put)
+      : to_(to), rows_(rows), unit_(unit), put_(put), room_(room()), stride_(size_t(rows.columns) + 8) {
     room_.rows.assign(stride_, 0);
     room_.link.resize(4 * stride_);
     room_.alike.resize(16 * stride_);
@@ -158,6 +158,7 @@ class Grouping {
     }
   }
 
+  // Links in blocks, or all: whole columns, then halves of them. What a last group of fewer rows has besides is single.
   void choose_blocks() {
     n_[0] = there_[15];
     take(0, 0);
@@ -169,7 +170,8 @@ class Grouping {
     }
   }
 
-  // At most so many quads: every one has a link of each row.
+  // Quads of one column, then of two: three rows against one, two against two. At most so many, since every quad has a link of each
+  // row; so the single rows, which are found last, are enough for all that three others wait for.
   void choose_quads(uint32_t most) {
     const auto choose = [&](int kind, uint32_t there) { most -= n_[kind] = std::min(there, most) / unit_ * unit_; };
     choose(0, there_[15]);
@@ -182,9 +184,10 @@ class Grouping {
       choose(kind, std::min(available(rows_of(kind, 0)), available(rows_of(kind, 1))));
       for (int which : {0, 1}) take(kind, which);
     }
-    for (const int kind : {1, 2, 3, 4}) take(kind, 0);  // single rows, of which there are enough
+    for (const int kind : {1, 2, 3, 4}) take(kind, 0);
   }
 
+  // Parts that have these rows, among others.
   uint32_t available(int rows) const {
     uint32_t n = 0;
     for (int i = 0; i < kHolders.size[rows]; ++i) n += there_[kHolders.part[rows][i]];
@@ -250,7 +253,7 @@ class Grouping {
 
   template <size_t... I>
   void put(const Use& use, std::index_sequence<I...>) {
-    static constexpr void (Grouping::*put_of[])(const Use&) = {&Grouping::template put_rows<int(I)>...};
+    constexpr void (Grouping::*put_of[])(const Use&) = {&Grouping::template put_rows<int(I)>...};
     (this->*put_of[use.rows])(use);
   }
 
@@ -286,7 +289,6 @@ class Grouping {
 
   GroupedLinks& to_;
   const Rows& rows_;
-  const int block_;
   const uint32_t unit_;
   const Put put_;
   Room& room_;

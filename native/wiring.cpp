@@ -109,11 +109,11 @@ Kinds kinds_for(int rows, int columns, int64_t links, int block) {
   return split >= 4 || density > 0.5 ? Kinds::two : Kinds::four;
 }
 
-void group_outputs(const Rows& rows, int block, GroupedLinks& to, InPlaceOrder& order) {
+void group_outputs(const Rows& rows, GroupedLinks& to, InPlaceOrder& order) {
   order.position.resize(rows.links());
   uint32_t* position = order.position.data();
   const auto unit = uint32_t(kernels().quads);
-  grouping::Grouping(to, rows, block, unit, [position](uint32_t link, uint32_t at) { position[link] = at; });
+  grouping::Grouping(to, rows, unit, [position](uint32_t link, uint32_t at) { position[link] = at; });
 }
 
 // Calls f(column, position) for every link of the row that is number r of group g.
@@ -182,7 +182,7 @@ void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLay
   to.outputs.row = order_of(outputs, shape.block == 1);
   to.outputs.kinds = kinds_for(shape.n_out, shape.n_in, outputs.links(), shape.block);
   to.outputs.all = shape.n_out % 4 == 0 && int64_t(outputs.links()) == int64_t(shape.n_in) * shape.n_out;
-  group_outputs(outputs, shape.block, to.outputs, order);
+  group_outputs(outputs, to.outputs, order);
   if (!to.has_inputs()) return;
 
   to.inputs.row = order_of(inputs, sort_inputs);
@@ -190,7 +190,7 @@ void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLay
   inputs.link = order.position.data();
   to.position.fill(inputs.links(), [&](auto* position) {
     using Number = std::remove_pointer_t<decltype(position)>;
-    grouping::Grouping(to.inputs, inputs, 1, 1, [=](uint32_t link, uint32_t at) { position[at] = Number(link); });
+    grouping::Grouping(to.inputs, inputs, 1, [=](uint32_t link, uint32_t at) { position[at] = Number(link); });
   });
 }
 
@@ -198,7 +198,7 @@ GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, InPlaceOrde
   GroupedLinks out;
   out.row = outputs.row;
   out.kinds = shape.block > 1 ? Kinds::blocks : Kinds::four;
-  group_outputs(by_outputs(shape, by_inputs(shape, order.places)), shape.block, out, order);
+  group_outputs(by_outputs(shape, by_inputs(shape, order.places)), out, order);
   return out;
 }
 

@@ -1,0 +1,175 @@
+"""What the arithmetic allows: how near to this core's peak an update would have to run to be as fast as was wanted.
+
+    python benchmarks/update.py --peers-python /opt/peers/bin/python --json update.json
+    python benchmarks/bounds.py update.json              # on the same machine
+
+For every ratio that was aimed at: what an update may take (the peer's time divided by the ratio), what it takes, and
+how much of the core's peak the products with weights need in either. Adam, the targets' averages and pruning, and
+Python are measured and counted as they are (`rest`); everything else (activations, losses, batches, copies of weights)
+counts as free, so that the shares are less than what is truly needed. Beside them stands the share at which MKL makes
+the dense products alone, as update.py measures it. A share above 100% cannot be reached by any program. The peak is
+measured by peak.cpp, which needs a compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from peers import DELAY
+from rewirl.agents import ActorCritic, TD3Agent, WiringOptions
+from rewirl.nn import Network, step_each, update_each
+from rewirl.topology import SET, Dense
+from update import N_OBS, PAPER, make_agent
+
+GOALS: dict[str, list[tuple[str, str, float]]] = {
+    "td3": [
+        ("rewirl dense", "torch-eager", 2.5),
+        ("rewirl λ=(7, 64)", "stable-baselines3", 4),
+        ("rewirl λ=(7, 64)", "published-ds-td3", 10),
+        ("rewirl λ=(7, 64)", "sbx", 2),
+        ("rewirl λ=(7, 64)", "rltools", 1.5),
+        ("rewirl λ=(7, 64), blocks of 4", "rltools", 2.5),
+        ("rewirl λ=(7, 64), blocks of 4", "dense-matmuls", 1),
+        ("rewirl 90%", "rltools", 5),
+    ],
+    "sac": [
+        ("rewirl λ=(12, 80)", "stable-baselines3", 4),
+        ("rewirl λ=(12, 80)", "rltools", 1.5),
+    ],
+}
+"""Who was to be how many times as fast as whom."""
+
+
+@dataclass
+class Work:
+    """One update of an agent."""
+
+    products: float
+    """Floating-point operations of products with weights that some gradient or target needs."""
+    rest: float
+    """Seconds of Adam and of the targets' averages and pruning."""
+
+
+def wiring_of(name: str, algorithm: str) -> WiringOptions:
+    """The wiring of a contender of update.py, by its name."""
+    rule = SET(eta=0.05, every=1000)
+    block = 4 if "blocks" in name else 1
+    if "dense" in name:
+        return WiringOptions(rule=Dense())
+    if "λ" in name:
+        return WiringOptions(rule=rule, lambdas=PAPER[algorithm], block=block)
+    sparsity = float(name.split()[1].rstrip("%,")) / 100
+    return WiringOptions(rule=rule, sparsity=sparsity, block=block)
+
+
+def work_of(algorithm: str, wiring: WiringOptions) -> Work:
+    agent = make_agent(algorithm, wiring)
+    for net in agent.networks.values():
+        net.adapt(wiring.rule, agent.rng)  # targets have links of their own from then on
+    return Work(products(agent), rest(agent))
+
+
+def products(agent: ActorCritic) -> float:
+    """2·N operations for each link and pass; gradients at a network's own inputs only where actions are."""
+    td3 = isinstance(agent, TD3Agent)
+    actor, critic = agent.actor, agent.critics[0]
+    back, back_critic = behind_first(actor), behind_first(critic)
+    action_links = np.count_nonzero(critic.links(0).inputs >= N_OBS) * critic.links(0).block
+    targets = actor.count + 2 * critic.count
+    critics = 2 * (2 * critic.count + back_critic)
+    through = (1 if td3 else 2) * (critic.count + back_critic + action_links)
+    delay = DELAY["td3" if td3 else "sac"]
+    return 2.0 * agent.options.batch * (targets + critics + (2 * actor.count + back + through) / delay)
+
+
+def behind_first(net: Network) -> int:
+    """Links of all layers whose inputs need gradients of their own."""
+    return net.count - net.links(0).count
+
+
+def rest(agent: ActorCritic) -> float:
+    td3 = isinstance(agent, TD3Agent)
+    adam, tau = agent.options.adam, agent.options.tau
+    critics = low(lambda: step_each(agent.critics, adam))
+    actor = low(lambda: agent.actor.step(adam))
+    targets = low(lambda: update_each(list(agent.targets.values()), tau))
+    return critics + (actor + targets) / DELAY["td3" if td3 else "sac"]
+
+
+def low(call: Callable[[], object], times: int = 200) -> float:
+    """The low decile of its seconds."""
+    seconds = []
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return float(np.quantile(seconds, 0.1))
+
+
+def peak() -> float:
+    """GFLOP/s of this core at most."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "peak"
+        compiler = os.environ.get("CXX", "c++")
+        source = Path(__file__).with_name("peak.cpp")
+        command = [
+            compiler,
+            "-O2",
+            "-std=c++17",
+            "-march=native",
+            "-ffp-contract=fast",
+            str(source),
+            "-o",
+            str(program),
+        ]
+        subprocess.run(command, check=True)
+        return float(subprocess.run([program], check=True, capture_output=True, text=True).stdout.split()[0])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("report", type=Path, help="what update.py wrote with --json, on this machine")
+    parser.add_argument("--core", type=int, default=1, help="core that everything is pinned to")
+    args = parser.parse_args()
+
+    os.sched_setaffinity(0, [args.core])
+    report: dict[str, Any] = json.loads(args.report.read_text())
+    most = peak()
+    print(f"{report['date']}, {report['machine']}, {report['isa']} kernels; peak of a core {most:.1f} GFLOP/s")
+    print(f"{'':30} {'against':>18} {'goal':>5} {'reached':>7} {'may take':>8} {'takes':>7} {'rest':>6} ", end="")
+    print(f"{'needed':>7} {'reached':>8} {'MKL':>5}   (ms; shares of the peak)")
+    for algorithm, goals in GOALS.items():
+        found = {}
+        for contender in report.get(algorithm, []):  # peers have their versions in their names
+            name = contender["name"]
+            found[name if name.startswith("rewirl") else name.partition(" ")[0]] = contender
+        dense = products(make_agent(algorithm, WiringOptions()))
+        for name, peer, goal in goals:
+            if peer in found:
+                print(row(name, peer, goal, found, work_of(algorithm, wiring_of(name, algorithm)), dense, most * 1e9))
+
+
+def row(name: str, peer: str, goal: float, found: dict[str, Any], work: Work, dense: float, most: float) -> str:
+    takes, theirs = found[name]["low"], found[peer]["low"]
+    may, rest = theirs / goal, work.rest + found[name]["outside kernels"] * takes
+    needed, reached = (
+        f"{work.products / (seconds - rest) / most:.0%}" if seconds > rest else "never" for seconds in (may, takes)
+    )
+    mkl = f"{dense / found['dense-matmuls']['low'] / most:.0%}" if "dense-matmuls" in found else ""
+    times = f"{may * 1e3:8.2f} {takes * 1e3:7.2f} {rest * 1e3:6.2f}"
+    return f"{name[7:]:30} {peer:>18} {goal:5.1f} {theirs / takes:7.2f} {times} {needed:>7} {reached:>8} {mkl:>5}"
+
+
+if __name__ == "__main__":
+    main()
