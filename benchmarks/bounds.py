@@ -28,7 +28,7 @@ import numpy as np
 
 from peers import DELAY
 from rewirl.agents import ActorCritic, TD3Agent, WiringOptions
-from rewirl.nn import Network, step_each, update_each
+from rewirl.nn import Network, update_each
 from rewirl.topology import SET, Dense
 from update import N_OBS, PAPER, make_agent
 
@@ -101,10 +101,10 @@ def behind_first(net: Network) -> int:
 def rest(agent: ActorCritic) -> float:
     td3 = isinstance(agent, TD3Agent)
     adam, tau = agent.options.adam, agent.options.tau
-    critics = low(lambda: step_each(agent.critics, adam))
-    actor = low(lambda: agent.actor.step(adam))
+    steps = {name: low(lambda net=net: net.step(adam)) for name, net in agent.networks.items()}
+    actor = steps.pop("actor")
     targets = low(lambda: update_each(list(agent.targets.values()), tau))
-    return critics + (actor + targets) / DELAY["td3" if td3 else "sac"]
+    return sum(steps.values()) + (actor + targets) / DELAY["td3" if td3 else "sac"]
 
 
 def low(call: Callable[[], object], times: int = 200) -> float:

@@ -1,9 +1,11 @@
 #include "losses.h"
 
+#include <cmath>
 #include <initializer_list>
 #include <limits>
 
 #include "runtime.h"
+#include "scratch.h"
 
 namespace rewirl {
 
@@ -85,6 +87,16 @@ std::pair<double, double> squared_error(const Batch& q, const Batch& y, const Ba
   // What float cannot hold, no gradient of it is worth anything: infinite, as it would be in floats.
   const double loss = squares / double(n);
   return {loss > std::numeric_limits<float>::max() ? std::numeric_limits<double>::infinity() : loss, sum / double(n)};
+}
+
+std::pair<double, double> regress(Network& net, const Batch& x, const Batch& y, const AdamOptions& adam) {
+  const Batch q = net.forward(x);
+  const Batch dq = scratch().at(net.layers().size() - 1, q.features(), q.size());  // behind those of hidden layers
+  const auto loss = squared_error(q, y, dq);
+  if (!std::isfinite(loss.first)) return loss;
+  net.backward(dq, true, 0, 0);
+  net.step(adam);
+  return loss;
 }
 
 double ascend(const Batch& q, const Batch& dq) {

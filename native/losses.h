@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "batch.h"
+#include "network.h"
 
 namespace rewirl {
 
@@ -20,6 +21,8 @@ void soft_bellman(const Batch& reward, const Batch& terminated, const Batch& q1,
 
 // The loss 1/N Σ (q - y)², its gradient into dq, and the mean of q.
 std::pair<double, double> squared_error(const Batch& q, const Batch& y, const Batch& dq);
+// One step of a network towards y at x, along the gradient of that loss; none if the loss is not finite. Gives what squared_error does.
+std::pair<double, double> regress(Network& net, const Batch& x, const Batch& y, const AdamOptions& adam);
 
 // The mean of q, and the gradient of minus that into dq.
 double ascend(const Batch& q, const Batch& dq);

@@ -242,11 +242,15 @@ void bind_each(nb::module_& m) {
   m.def("forward_each", &forward_each<Target>, "targets"_a, "x"_a, Unlocked());
   m.def("backward_each", &backward_each, "networks"_a, "dys"_a, "weights"_a, "begin"_a, "end"_a, Unlocked());
   m.def(
-      "step_each",
-      [](const std::vector<Network*>& nets, float lr, float beta1, float beta2, float eps, float weight_decay) {
-        for_each_of(nets, [&](Network& net, size_t) { net.step({lr, beta1, beta2, eps, weight_decay}); });
+      "regress_each",
+      [](const std::vector<Network*>& nets, const Batch& x, const Batch& y, float lr, float beta1, float beta2, float eps,
+         float weight_decay) {
+        std::vector<std::pair<double, double>> out(nets.size());
+        clear_padding(x);
+        for_each_of(nets, [&](Network& net, size_t i) { out[i] = regress(net, x, y, {lr, beta1, beta2, eps, weight_decay}); });
+        return out;
       },
-      "networks"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, Unlocked());
+      "networks"_a, "x"_a, "y"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, Unlocked());
   m.def(
       "update_each",
       [](const std::vector<Target*>& targets, float tau) {
@@ -300,7 +304,6 @@ NB_MODULE(_core, m) {
   m.def("smooth", &smooth, "action"_a, "noise"_a, "sigma"_a, "c"_a);
   m.def("bellman", &bellman, "reward"_a, "terminated"_a, "q1"_a, "q2"_a, "gamma"_a, "y"_a);
   m.def("soft_bellman", &soft_bellman, "reward"_a, "terminated"_a, "q1"_a, "q2"_a, "gamma"_a, "alpha"_a, "log_prob"_a, "y"_a);
-  m.def("squared_error", &squared_error, "q"_a, "y"_a, "dq"_a);
   m.def("ascend", &ascend, "q"_a, "dq"_a);
   m.def("ascend_lower", &ascend_lower, "q1"_a, "q2"_a, "dq1"_a, "dq2"_a);
   m.def("through_tanh", &through_tanh, "action"_a, "da"_a, "du"_a);

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewirl import _core
-from rewirl.nn import Batch, batch_of
+from rewirl.nn import Adam, Batch, Network, batch_of, regress_each
+from rewirl.topology import Links
 
 from .oracle import normal, seeds
 
@@ -81,20 +82,47 @@ def test_a_nan_action_stays_one():
     np.testing.assert_array_equal(action.array[0], [np.nan, 1, -1])
 
 
+def one_layer(rng, n_in=3):
+    return Network([Links.dense(n_in, 1)], rng)
+
+
 @given(st.integers(1, 70), seeds)
-def test_squared_error(n, seed):
+def test_regress(n, seed):
+    """The loss and the mean of a linear network, its gradients, and Adam's step along them."""
     rng = np.random.default_rng(seed)
-    q, y, dq = some(rng, 1, n, 10), some(rng, 1, n, 10), Batch(1, n)
-    want = double(q).requires_grad_()
-    loss = ((want - double(y)) ** 2).mean()
+    net, x, y = one_layer(rng), some(rng, 3, n, 10), some(rng, 1, n, 10)
+    # in the order of parameters: three weights, then the bias
+    parameters = torch.tensor(net.parameters, dtype=torch.float64, requires_grad=True)
+    q = parameters[:3] @ double(x) + parameters[3]
+    loss = ((q - double(y)) ** 2).mean()
     loss.backward()
-    assert _core.squared_error(q, y, dq) == pytest.approx((loss.item(), want.mean().item()), rel=1e-5, abs=1e-6)
-    close(dq, want.grad)
+    same = one_layer(rng)
+    same.load_state(net.state())
+    [found] = regress_each([net], x, y, Adam())
+    assert found == pytest.approx((loss.item(), q.mean().item()), rel=1e-4, abs=1e-5)
+    np.testing.assert_allclose(net.gradients, parameters.grad, rtol=1e-4, atol=1e-5 * loss.item() ** 0.5 * 100)
+    same.backward(batch_of((same.forward(x).array - y.array) * np.float32(2 / n)))
+    same.step(Adam())
+    np.testing.assert_array_equal(net.parameters, same.parameters)
 
 
-def test_a_loss_beyond_floats_is_infinite():
-    q, y, dq = batch_of(np.full((1, 4), 1e30, dtype=np.float32)), Batch(1, 4), Batch(1, 4)
-    assert _core.squared_error(q, y, dq)[0] == math.inf
+@pytest.mark.parametrize("y", [1e30, np.nan])
+def test_a_loss_that_is_not_finite_moves_nothing(y):
+    """Beyond floats it is infinite."""
+    net = one_layer(np.random.default_rng(0))
+    before = net.parameters.copy()
+    x, wrong = Batch(3, 4), batch_of(np.full((1, 4), y, dtype=np.float32))
+    [(loss, _)] = regress_each([net], x, wrong, Adam())
+    assert loss == math.inf if y == 1e30 else math.isnan(loss)
+    np.testing.assert_array_equal(net.parameters, before)
+    assert net.state()["steps"] == 0
+
+
+@pytest.mark.parametrize(("outputs", "y"), [(2, (2, 4)), (1, (1, 5)), (1, (2, 4))])
+def test_regress_wants_one_number_for_each_sample(outputs, y):
+    net = Network([Links.dense(3, outputs)], np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"wanted \d × \d numbers, not \d × \d"):
+        regress_each([net], Batch(3, 4), Batch(*y), Adam())
 
 
 @given(st.integers(1, 70), seeds)
@@ -178,8 +206,6 @@ ONE, TWO, OTHER = (1, 3), (2, 3), (1, 4)  # shapes
         ("bellman", (ONE, ONE, TWO, ONE, 0.9, ONE)),
         ("bellman", (ONE, ONE, ONE, ONE, 0.9, OTHER)),
         ("soft_bellman", (ONE, ONE, ONE, ONE, 0.9, 0.1, OTHER, ONE)),
-        ("squared_error", (TWO, TWO, TWO)),
-        ("squared_error", (ONE, ONE, OTHER)),
         ("ascend", (ONE, TWO)),
         ("ascend_lower", (ONE, ONE, ONE, OTHER)),
         ("through_tanh", (TWO, TWO, ONE)),

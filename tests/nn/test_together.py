@@ -10,8 +10,8 @@ from rewirl.nn import (
     backward_each,
     batch_of,
     forward_each,
+    regress_each,
     set_threads,
-    step_each,
     update_each,
 )
 from rewirl.topology import SET, Dense, wire
@@ -34,18 +34,18 @@ def life(rule, together, n=2):
     targets = [Target(net) for net in nets]
     adam, out = Adam(weight_decay=2e-4), []
     for _ in range(3):
-        x = batch_of(normal(rng, SIZES[0], 100))
+        x, y = batch_of(normal(rng, SIZES[0], 100)), batch_of(normal(rng, 1, 100))
         dys = [batch_of(normal(rng, SIZES[-1], 100)) for _ in nets]
         if together:
             seen = forward_each(targets, x) + forward_each(nets, x)
             out += [batch.array.copy() for batch in seen + backward_each(nets, dys, inputs=(17, 23))]
-            step_each(nets, adam)
+            regress_each(nets, x, y, adam)
             update_each(targets, 0.05)
         else:
             out += [part.forward(x).array.copy() for part in (*targets, *nets)]
             out += [net.backward(dy, inputs=(17, 23)).array.copy() for net, dy in zip(nets, dys, strict=True)]
             for net, target in zip(nets, targets, strict=True):
-                net.step(adam)
+                regress_each([net], x, y, adam)
                 target.update(0.05)
         for net in nets:
             net.adapt(rule, rng)
@@ -89,7 +89,7 @@ def test_a_network_can_be_there_once():
     with pytest.raises(ValueError, match="more than once"):
         forward_each([net, other, net], x)
     with pytest.raises(ValueError, match="more than once"):
-        step_each([net, net], Adam())
+        regress_each([net, net], x, batch_of(np.zeros((1, 10), np.float32)), Adam())
 
 
 def test_gradients_must_be_as_many_as_networks():

@@ -10,12 +10,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl._core import squared_error
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.deploy.policy import Policy, PolicyLayer
-from rewirl.nn import Batch, Chance, Network, Target, backward_each, forward_each, step_each
+from rewirl.nn import Batch, Chance, Network, Target, regress_each
 from rewirl.topology import wire
 
 Floats = NDArray[np.float32]
@@ -118,26 +117,20 @@ class ActorCritic(ABC):
         """Both critics one step towards y, along the gradient of 1/N Σ (y - Q(s, a))², and, when it is time, to other
         links; the actor then adapts at its own first update from there on."""
         due = self.wiring.rule.due(self.updates)
-        qs = forward_each(self.critics, batch.state_action)
-        for q, dq in zip(qs, self._dqs, strict=True):
-            loss, mean_q = squared_error(q, y, dq)
-            if not math.isfinite(loss):
-                raise Diverged(
-                    f"the critic's loss is {loss} at update {self.updates}: rewards or weights are not finite any more"
-                )
-            self._averages.add("critic_loss", loss)
-        self._averages.add("q", mean_q)  # of the second critic: one tells enough
-        if due and self.wiring.rule.wants_gradients:
-            # one after the other: right after a backward, and only then, its gradient at every place can be read
-            for critic, dq in zip(self.critics, self._dqs, strict=True):
-                critic.backward(dq)
-                critic.step(self._adam)
+        # A rule that wants gradients can read them right after a critic's own update, and only then.
+        alone = due and self.wiring.rule.wants_gradients
+        for critics in [(critic,) for critic in self.critics] if alone else [self.critics]:
+            for loss, mean_q in regress_each(critics, batch.state_action, y, self._adam):
+                if not math.isfinite(loss):
+                    raise Diverged(
+                        f"the critic's loss is {loss} at update {self.updates}: "
+                        "rewards or weights are not finite any more"
+                    )
+                self._averages.add("critic_loss", loss)
+                q = mean_q
+            for critic in critics if due else ():
                 self._adapt(critic)
-        else:
-            backward_each(self.critics, self._dqs)
-            step_each(self.critics, self._adam)
-            for critic in self.critics if due else ():
-                self._adapt(critic)
+        self._averages.add("q", q)  # of the second critic: one tells enough
         self._actor_adapts |= due
 
     def _adapt_actor(self) -> None:

@@ -4,7 +4,7 @@ from rewirl._core import Batch, Chance
 from rewirl.nn.network import Adam, Network, batch_of
 from rewirl.nn.runtime import available_isas, isa, kernel_seconds, select_isa, set_threads, threads
 from rewirl.nn.target import Target
-from rewirl.nn.together import backward_each, forward_each, step_each, update_each
+from rewirl.nn.together import backward_each, forward_each, regress_each, update_each
 
 __all__ = [
     "Adam",
@@ -18,9 +18,9 @@ __all__ = [
     "forward_each",
     "isa",
     "kernel_seconds",
+    "regress_each",
     "select_isa",
     "set_threads",
-    "step_each",
     "threads",
     "update_each",
 ]

@@ -26,10 +26,22 @@ def backward_each(
     return _core.backward_each([network._core for network in networks], dys, weights, *inputs)
 
 
-def step_each(networks: Sequence[Network], adam: Adam) -> None:
-    """`step(adam)` of each."""
+def regress_each(networks: Sequence[Network], x: Batch, y: Batch, adam: Adam) -> list[tuple[float, float]]:
+    """One step of each, whose output is one number, towards y at x: forward, the gradient of 1/N Σ (output - y)², backward
+    and `step(adam)`, or no step where that loss is not finite. Gives each one's loss and mean output.
+
+    >>> import numpy as np
+    >>> from rewirl.nn import batch_of
+    >>> from rewirl.topology import Dense, wire
+    >>> rng = np.random.default_rng(0)
+    >>> nets = [Network(wire((3, 8, 1), rng, rule=Dense()), rng) for _ in range(2)]
+    >>> x, y = Batch(3, 4), batch_of(np.ones((1, 4), dtype=np.float32))
+    >>> losses = [[loss for loss, _ in regress_each(nets, x, y, Adam())] for _ in range(2)]
+    >>> all(later < first for first, later in zip(*losses, strict=True))
+    True
+    """
     cores = [network._core for network in networks]
-    _core.step_each(cores, adam.lr, adam.beta1, adam.beta2, adam.eps, adam.weight_decay)
+    return _core.regress_each(cores, x, y, adam.lr, adam.beta1, adam.beta2, adam.eps, adam.weight_decay)
 
 
 def update_each(targets: Sequence[Target], tau: float) -> None:
