@@ -27,8 +27,8 @@ def backward_each(
 
 
 def regress_each(networks: Sequence[Network], x: Batch, y: Batch, adam: Adam) -> list[tuple[float, float]]:
-    """One step of each, whose output is one number, towards y at x: forward, the gradient of 1/N Σ (output - y)², backward
-    and `step(adam)`, or no step where that loss is not finite. Gives each one's loss and mean output.
+    """One step of each, whose output is one number, towards y at x: forward, the gradient of 1/N Σ (output - y)²,
+    backward, and `step(adam)` unless that loss is not finite. Gives each one's loss and mean output.
 
     >>> import numpy as np
     >>> from rewirl.nn import batch_of
