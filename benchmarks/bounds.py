@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from peers import DELAY
-from rewirl.agents import ActorCritic, TD3Agent, WiringOptions
+from rewirl.agents import ActorCritic, TD3Agent, Transitions, WiringOptions
 from rewirl.nn import Network, update_each
 from rewirl.topology import SET, Dense
-from update import N_OBS, PAPER, make_agent
+from update import N_ACT, N_OBS, PAPER, make_agent
 
 GOALS: dict[str, list[tuple[str, str, float]]] = {
     "td3": [
@@ -76,7 +76,13 @@ def wiring_of(name: str, algorithm: str) -> WiringOptions:
 def work_of(algorithm: str, wiring: WiringOptions) -> Work:
     agent = make_agent(algorithm, wiring)
     for net in agent.networks.values():
-        net.adapt(wiring.rule, agent.rng)  # targets have links of their own from then on
+        net.adapt(wiring.rule, agent.rng)  # targets have links of their own from then on, and prune
+    batch = Transitions(N_OBS, N_ACT, agent.options.batch)
+    width = Transitions.width(N_OBS, N_ACT)
+    records = np.random.default_rng(2).standard_normal((agent.options.batch, width), dtype=np.float32)
+    batch.fill(records, np.arange(len(records)))
+    for _ in range(4):
+        agent.update(batch)
     return Work(products(agent), rest(agent))
 
 

@@ -61,7 +61,7 @@ struct Use {
   uint32_t entry;
 };
 
-// Links of one row, columns ascending.
+// Links of one row.
 struct Run {
   const uint16_t* column;
   const uint32_t* link;
@@ -84,8 +84,8 @@ inline Room& room() {
   return mine;
 }
 
-// Fills `to`, whose rows and kinds are chosen, and calls put(link, position) for every link. Quads of two columns come in multiples
-// of `unit`.
+// Fills `to`, whose rows and kinds are chosen, and calls put(link, position) for every link. Quads of one or two columns come in
+// multiples of `unit`, but in blocks.
 // No branch in the loops over links depends on the wiring, which nothing could foresee: that makes this several times as fast.
 template <class Put>
 class Grouping {
@@ -128,7 +128,7 @@ class Grouping {
     n_[kFour] = std::min({left[0].size, left[1].size, left[2].size, left[3].size});
     for (int r = 0; r < 4; ++r) n_[kSingles + r] = left[r].size - n_[kFour];
     begin_runs(g);
-    for (const Use& use : room_.uses) put(use, std::make_index_sequence<16>{});
+    for (const Use& use : room_.uses) put(use, std::make_index_sequence<15>{});
     for (int r = 0; r < 4; ++r) put_left(left[r], r);
   }
 
@@ -151,7 +151,6 @@ class Grouping {
       for (int i = column; i < column + 8; ++i) alike[rows[i] * stride_ + there_[rows[i]]++] = uint16_t(i);
     }
     std::fill_n(rows, rows_.columns, uint8_t(0));  // for the next group
-    there_[0] = 0;
     for (int part = 1; part < 16; ++part) {
       room_.free[part].clear();
       if (there_[part] > 0) room_.free[part].push_back({part, 0, there_[part]});
@@ -253,8 +252,8 @@ class Grouping {
 
   template <size_t... I>
   void put(const Use& use, std::index_sequence<I...>) {
-    constexpr void (Grouping::*put_of[])(const Use&) = {&Grouping::template put_rows<int(I)>...};
-    (this->*put_of[use.rows])(use);
+    constexpr void (Grouping::*put_of[])(const Use&) = {&Grouping::template put_rows<int(I) + 1>...};
+    (this->*put_of[use.rows - 1])(use);
   }
 
   template <int rows>

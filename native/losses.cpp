@@ -39,6 +39,25 @@ void discounted(const Batch& reward, const Batch& terminated, float gamma, const
   for (int64_t s = 0; s < y.size(); ++s) out[s] = r[s] + gamma * (1 - end[s]) * value(s);
 }
 
+// The loss 1/N Σ (q - y)² and the mean of q; the loss's gradient goes into dq.
+std::pair<double, double> squared_error(const Batch& q, const Batch& y, const Batch& dq) {
+  expect(1, q.size(), {&q, &y, &dq});
+  Section section;
+  const int64_t n = q.size();
+  const float *have = q.data(), *want = y.data(), scale = float(2.0 / double(n));
+  float* __restrict out = dq.data();
+  double squares = 0, sum = 0;
+  for (int64_t s = 0; s < n; ++s) {
+    const float error = have[s] - want[s];
+    out[s] = error * scale;
+    squares += double(error) * error;
+    sum += have[s];
+  }
+  // What float cannot hold, no gradient of it is worth anything: infinite, as it would be in floats.
+  const double loss = squares / double(n);
+  return {loss > std::numeric_limits<float>::max() ? std::numeric_limits<double>::infinity() : loss, sum / double(n)};
+}
+
 }  // namespace
 
 void tanh(const Batch& out, const Batch& action) {
@@ -71,26 +90,9 @@ void soft_bellman(const Batch& reward, const Batch& terminated, const Batch& q1,
   discounted(reward, terminated, gamma, y, [=](int64_t s) { return lower(a[s], b[s]) - alpha * l[s]; });
 }
 
-std::pair<double, double> squared_error(const Batch& q, const Batch& y, const Batch& dq) {
-  expect(1, q.size(), {&q, &y, &dq});
-  Section section;
-  const int64_t n = q.size();
-  const float *have = q.data(), *want = y.data(), scale = float(2.0 / double(n));
-  float* __restrict out = dq.data();
-  double squares = 0, sum = 0;
-  for (int64_t s = 0; s < n; ++s) {
-    const float error = have[s] - want[s];
-    out[s] = error * scale;
-    squares += double(error) * error;
-    sum += have[s];
-  }
-  // What float cannot hold, no gradient of it is worth anything: infinite, as it would be in floats.
-  const double loss = squares / double(n);
-  return {loss > std::numeric_limits<float>::max() ? std::numeric_limits<double>::infinity() : loss, sum / double(n)};
-}
-
 std::pair<double, double> regress(Network& net, const Batch& x, const Batch& y, const AdamOptions& adam) {
   const Batch q = net.forward(x);
+  scratch().owner = 0;  // what another network's backward left there is gone
   const Batch dq = scratch().at(net.layers().size() - 1, q.features(), q.size());  // behind those of hidden layers
   const auto loss = squared_error(q, y, dq);
   if (!std::isfinite(loss.first)) return loss;

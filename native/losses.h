@@ -19,9 +19,8 @@ void bellman(const Batch& reward, const Batch& terminated, const Batch& q1, cons
 void soft_bellman(const Batch& reward, const Batch& terminated, const Batch& q1, const Batch& q2, float gamma, float alpha,
                   const Batch& log_prob, const Batch& y);
 
-// The loss 1/N Σ (q - y)², its gradient into dq, and the mean of q.
-std::pair<double, double> squared_error(const Batch& q, const Batch& y, const Batch& dq);
-// One step of a network towards y at x, along the gradient of that loss; none if the loss is not finite. Gives what squared_error does.
+// One step of a network towards y at x, along the gradient of 1/N Σ (q - y)²; none if that loss is not finite. Gives the loss and the
+// mean of q.
 std::pair<double, double> regress(Network& net, const Batch& x, const Batch& y, const AdamOptions& adam);
 
 // The mean of q, and the gradient of minus that into dq.

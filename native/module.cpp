@@ -245,6 +245,9 @@ void bind_each(nb::module_& m) {
       "regress_each",
       [](const std::vector<Network*>& nets, const Batch& x, const Batch& y, float lr, float beta1, float beta2, float eps,
          float weight_decay) {
+        for (const Network* net : nets)
+          if (net && net->overwrites(y))
+            throw std::invalid_argument("y is a network's own output, which forward overwrites: give it a copy");
         std::vector<std::pair<double, double>> out(nets.size());
         clear_padding(x);
         for_each_of(nets, [&](Network& net, size_t i) { out[i] = regress(net, x, y, {lr, beta1, beta2, eps, weight_decay}); });

@@ -145,6 +145,10 @@ const Layer& Network::layer(int64_t index) const {
   return layers_[index];
 }
 
+bool Network::overwrites(const Batch& batch) const {
+  return std::any_of(out_.begin(), out_.end(), [&](const Batch& mine) { return mine.memory() == batch.memory(); });
+}
+
 void Network::make_room(const Batch& x) {
   if (out_[0].size() == x.size()) return;
   std::vector<Batch> made;
@@ -159,8 +163,7 @@ Batch Network::forward(const Batch& x) {
   require(x.features() == layers_[0].shape.n_in,
           "the network takes ", layers_[0].shape.n_in, " features, the batch has ", x.features());
   make_room(x);
-  for (const Batch& mine : out_)
-    require(x.memory() != mine.memory(), "the batch is the network's own output, which forward overwrites: give it a copy");
+  require(!overwrites(x), "the batch is the network's own output, which forward overwrites: give it a copy");
   clear_padding(x);
   input_ = x;
   for (size_t l = 0; l < layers_.size(); ++l) {

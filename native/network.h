@@ -75,6 +75,8 @@ class Network {
 
   const std::vector<Layer>& layers() const { return layers_; }
   const Layer& layer(int64_t index) const;
+  // Whether the next forward overwrites it.
+  bool overwrites(const Batch& batch) const;
   int64_t size() const { return size_; }
   float* parameters() { return w_.get(); }
   float* gradients() { return g_.get(); }
