@@ -18,7 +18,6 @@ import json
 import os
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from peers import DELAY
-from rewirl.agents import ActorCritic, TD3Agent, Transitions, WiringOptions
+from rewirl.agents import ActorCritic, Transitions, WiringOptions
 from rewirl.nn import Network, update_each
 from rewirl.topology import SET, Dense
-from update import N_ACT, N_OBS, PAPER, make_agent
+from update import N_ACT, N_OBS, PAPER, make_agent, timed
 
 GOALS: dict[str, list[tuple[str, str, float]]] = {
     "td3": [
@@ -88,15 +87,14 @@ def work_of(algorithm: str, wiring: WiringOptions) -> Work:
 
 def products(agent: ActorCritic) -> float:
     """2·N operations for each link and pass; gradients at a network's own inputs only where actions are."""
-    td3 = isinstance(agent, TD3Agent)
     actor, critic = agent.actor, agent.critics[0]
     back, back_critic = behind_first(actor), behind_first(critic)
     action_links = np.count_nonzero(critic.links(0).inputs >= N_OBS) * critic.links(0).block
     targets = actor.count + 2 * critic.count
     critics = 2 * (2 * critic.count + back_critic)
-    through = (1 if td3 else 2) * (critic.count + back_critic + action_links)
-    delay = DELAY["td3" if td3 else "sac"]
-    return 2.0 * agent.options.batch * (targets + critics + (2 * actor.count + back + through) / delay)
+    through = (1 if agent.algorithm == "td3" else 2) * (critic.count + back_critic + action_links)
+    per_actor_update = 2 * actor.count + back + through
+    return 2.0 * agent.options.batch * (targets + critics + per_actor_update / DELAY[agent.algorithm])
 
 
 def behind_first(net: Network) -> int:
@@ -105,22 +103,16 @@ def behind_first(net: Network) -> int:
 
 
 def rest(agent: ActorCritic) -> float:
-    td3 = isinstance(agent, TD3Agent)
     adam, tau = agent.options.adam, agent.options.tau
     steps = {name: low(lambda net=net: net.step(adam)) for name, net in agent.networks.items()}
     actor = steps.pop("actor")
     targets = low(lambda: update_each(list(agent.targets.values()), tau))
-    return sum(steps.values()) + (actor + targets) / DELAY["td3" if td3 else "sac"]
+    return sum(steps.values()) + (actor + targets) / DELAY[agent.algorithm]
 
 
-def low(call: Callable[[], object], times: int = 200) -> float:
+def low(call: Callable[[], object]) -> float:
     """The low decile of its seconds."""
-    seconds = []
-    for _ in range(times):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return float(np.quantile(seconds, 0.1))
+    return float(np.quantile(timed(call, 200), 0.1))
 
 
 def peak() -> float:
@@ -129,18 +121,9 @@ def peak() -> float:
         program = Path(folder) / "peak"
         compiler = os.environ.get("CXX", "c++")
         source = Path(__file__).with_name("peak.cpp")
-        command = [
-            compiler,
-            "-O2",
-            "-std=c++17",
-            "-march=native",
-            "-ffp-contract=fast",
-            str(source),
-            "-o",
-            str(program),
-        ]
-        subprocess.run(command, check=True)
-        return float(subprocess.run([program], check=True, capture_output=True, text=True).stdout.split()[0])
+        flags = ["-O2", "-std=c++17", "-march=native", "-ffp-contract=fast"]
+        subprocess.run([compiler, *flags, source, "-o", program], check=True)
+        return float(subprocess.run([program], check=True, capture_output=True, text=True).stdout)
 
 
 def main() -> None:
