@@ -1,17 +1,19 @@
-# Everything a fresh machine needs is Python 3.11 or newer, a C++ compiler (GCC 12 or Clang 15, or newer) and make.
+# Requirements: Python 3.11 or newer, a C++ compiler (GCC 12 or Clang 15, or newer) and make.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint sanitize bench results clean help
+.PHONY: demo test lint sanitize bench results docs wheel clean help
 
 help:
-	@echo "make demo      train a sparse HalfCheetah before your eyes (about two minutes after installation)"
-	@echo "make test      everything that must hold: style, types, tests"
-	@echo "make sanitize  the kernels' tests under the address and undefined-behaviour sanitizers"
-	@echo "make bench     one update of ours against the dense matrix products and whichever peers are installed"
-	@echo "make results   the report on the runs that are in results/"
-	@echo "make clean     remove what these made"
+	@echo "make demo      train a sparse HalfCheetah (about two minutes after installation)"
+	@echo "make test      check style and types and run all tests"
+	@echo "make sanitize  run the kernel tests under the address and undefined-behaviour sanitizers"
+	@echo "make bench     time one update against dense matrix products and the installed peer libraries"
+	@echo "make results   build the reports on the runs in results/"
+	@echo "make docs      build the documentation site in site/"
+	@echo "make wheel     build a manylinux wheel in dist/ that installs without a compiler"
+	@echo "make clean     remove everything that these targets created"
 
 demo: $(VENV)/.run
 	$(BIN)/rewirl demo
@@ -35,6 +37,15 @@ results: $(VENV)/.dev
 	$(BIN)/rewirl report results/paper-td3 results/no-decay --out results/report-300k --title "rewirl: the paper's comparison at 300k steps" --at 300000
 	$(BIN)/rewirl report results/studies --out results/report-studies --title "rewirl: open choices" --at 300000
 
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The core chooses its kernels at run time, so that one wheel serves every x86-64 (or ARM64) processor.
+wheel: $(VENV)/.wheel
+	rm -rf dist/raw && $(BIN)/python -m build --wheel --outdir dist/raw
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist dist/raw/*.whl
+	rm -r dist/raw
+
 # What a user needs.
 $(VENV)/.run: pyproject.toml CMakeLists.txt $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -42,11 +53,17 @@ $(VENV)/.run: pyproject.toml CMakeLists.txt $(wildcard native/*)
 	$(BIN)/python -m pip install --quiet -e .
 	touch $@
 
-# What the tests need besides. PyTorch first, alone and exactly this one: any other wish pulls gigabytes of CUDA.
+# What the tests need as well. PyTorch first, alone and in exactly this version: any other requirement pulls gigabytes of CUDA.
 $(VENV)/.dev: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	$(BIN)/python -m pip install --quiet --group test
 	touch $@
 
+$(VENV)/.docs $(VENV)/.wheel: $(VENV)/.%: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --group $*
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
