@@ -316,7 +316,7 @@ NB_MODULE(_core, m) {
   m.def("available_isas", &available_isas);
   m.def("select_isa", &select_isa, "name"_a);
   m.def("threads", &threads);
-  m.def("set_threads", &set_threads, "n"_a);
+  m.def("set_threads", &set_threads, "n"_a, "spin"_a);
   m.def("kernel_seconds", &kernel_seconds);
   m.attr("compiler") = REWIRL_COMPILER;
   m.attr("sources") = REWIRL_SOURCES;

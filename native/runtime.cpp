@@ -1,14 +1,10 @@
 #include "runtime.h"
 
-#include <algorithm>
-#include <condition_variable>
 #include <cstdlib>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -16,6 +12,8 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
 #endif
+
+#include "pool.h"
 
 namespace rewirl {
 
@@ -70,104 +68,16 @@ void select_isa(const std::string& name) { current() = find(name); }
 
 namespace {
 
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-// Workers spin for a moment between jobs, since the next kernel follows within microseconds, then sleep.
-class Pool {
- public:
-  explicit Pool(int n) : n_(n) {
-    try {
-      for (int i = 1; i < n; ++i) workers_.emplace_back([this, i] { serve(i); });
-    } catch (...) {  // the system has no more threads to give: those that there are must not outlive what they wait on
-      stop();
-      throw;
-    }
-  }
-
-  ~Pool() { stop(); }
-
-  int size() const { return n_; }
-
-  // False when another thread is using the pool: the caller then does the work alone.
-  bool run(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& work) {
-    std::unique_lock<std::mutex> busy(busy_, std::try_to_lock);
-    if (!busy) return false;
-    work_ = &work;
-    const int64_t grains = (n + grain - 1) / grain;
-    share_ = (grains + n_ - 1) / n_ * grain;
-    total_ = n;
-    pending_.store(n_ - 1);
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      ticket_.fetch_add(1);
-    }
-    if (sleeping_.load() > 0) wake_.notify_all();
-    part(0);
-    while (pending_.load(std::memory_order_acquire) > 0) pause();
-    return true;
-  }
-
- private:
-  void stop() {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      stop_ = true;
-      ticket_.fetch_add(1);
-    }
-    wake_.notify_all();
-    for (std::thread& t : workers_) t.join();
-  }
-
-  void part(int i) const {
-    const int64_t begin = std::min(total_, i * share_), end = std::min(total_, begin + share_);
-    if (begin < end) (*work_)(begin, end);
-  }
-
-  void serve(int i) {
-    flush_subnormals();
-    uint64_t seen = 0;
-    for (;;) {
-      for (int spin = 0; spin < 20000 && ticket_.load(std::memory_order_acquire) == seen; ++spin) pause();
-      if (ticket_.load() == seen) {
-        std::unique_lock<std::mutex> lock(mutex_);
-        sleeping_.fetch_add(1);
-        wake_.wait(lock, [&] { return ticket_.load() != seen; });
-        sleeping_.fetch_sub(1);
-      }
-      seen = ticket_.load(std::memory_order_acquire);
-      if (stop_) return;
-      part(i);
-      pending_.fetch_sub(1, std::memory_order_release);
-    }
-  }
-
-  const int n_;
-  std::vector<std::thread> workers_;
-  std::mutex busy_, mutex_;
-  std::condition_variable wake_;
-  std::atomic<uint64_t> ticket_{0};
-  std::atomic<int> pending_{0}, sleeping_{0};
-  bool stop_ = false;
-  const std::function<void(int64_t, int64_t)>* work_ = nullptr;
-  int64_t share_ = 0, total_ = 0;
-};
-
 std::shared_ptr<Pool>& pool() {
   static std::shared_ptr<Pool> p = [] {
 #if defined(__unix__) || defined(__APPLE__)
     // A forked child has none of the threads: it starts with one, and leaves the parent's pool alone.
     pthread_atfork(nullptr, nullptr, [] {
       new std::shared_ptr<Pool>(std::move(pool()));
-      pool() = std::make_shared<Pool>(1);
+      pool() = std::make_shared<Pool>(1, false);
     });
 #endif
-    return std::make_shared<Pool>(1);
+    return std::make_shared<Pool>(1, false);
   }();
   return p;
 }
@@ -181,12 +91,13 @@ thread_local bool in_each = false;
 // The pool may be exchanged by one Python thread while another is in a kernel, hence the atomic loads and stores.
 int threads() { return std::atomic_load(&pool())->size(); }
 
-void set_threads(int n) {
-  if (n < 1 || n > 256)
-    throw std::invalid_argument("threads must be from 1 to 256, not " + std::to_string(n));
-  if (n == threads()) return;
+void set_threads(int n, bool spin) {
+  if (n < 1 || n > kMaxThreads)
+    throw std::invalid_argument("threads must be from 1 to " + std::to_string(kMaxThreads) + ", not " + std::to_string(n));
+  const std::shared_ptr<Pool> now = std::atomic_load(&pool());
+  if (n == now->size() && (n == 1 || spin == now->spins())) return;
   try {
-    std::atomic_store(&pool(), std::make_shared<Pool>(n));
+    std::atomic_store(&pool(), std::make_shared<Pool>(n, spin));
   } catch (const std::system_error& error) {
     throw std::runtime_error("the system does not start " + std::to_string(n) + " threads (" + error.code().message() +
                              "): there are still " + std::to_string(threads()));

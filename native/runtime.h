@@ -18,17 +18,18 @@ const Kernels& kernels();
 // Throws std::invalid_argument for a name that is not available.
 void select_isa(const std::string& name);
 
+constexpr int kMaxThreads = 256;
 int threads();
-// Throws std::invalid_argument below 1 or above 256.
-void set_threads(int n);
+// Throws std::invalid_argument below 1 or above kMaxThreads. Threads that wait may spin for a moment if each has a core.
+void set_threads(int n, bool spin = true);
 
 // Calls work(begin, end) over [0, n), split over the threads into ranges that begin at multiples of grain. Work on a range
-// must not depend on where the range was cut. Cheap jobs (cost in multiply-adds) stay on the calling thread.
+// must not depend on where the range was cut. Cheap jobs (cost in multiply-adds) stay on the calling thread. When some throw, the others
+// are done all the same, and the first error is thrown.
 void parallel(int64_t n, int64_t grain, int64_t cost, const std::function<void(int64_t, int64_t)>& work);
 
 // Calls work(i) for each i of [0, n), for the same n and number of threads always on the same thread, so that what a job works on
-// stays in one core's caches. For jobs that share little: within one, `parallel` shares no further. When some throw, the others
-// are done all the same, and the first error is thrown.
+// stays in one core's caches. For jobs that share little: within one, `parallel` shares no further. Errors as above.
 void each(int64_t n, const std::function<void(int64_t)>& work);
 
 // Seconds spent inside the core since the process began; what remains of a run is Python.

@@ -1,9 +1,11 @@
 // The core without Python, against sums in double precision: for machines and vector widths that the tests cannot run on.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <initializer_list>
 #include <random>
+#include <stdexcept>
 
 #include "losses.h"
 #include "network.h"
@@ -138,6 +140,29 @@ void check_normals() {
   }
 }
 
+// An error in any thread reaches the caller, after all threads have ended; the pool works as before.
+bool check_errors() {
+  bool right = true;
+  for (bool spin : {false, true}) {
+    set_threads(3, spin);
+    for (int64_t thrower = -1; thrower < 3; ++thrower) {
+      std::atomic<int> done{0};
+      bool thrown = false;
+      try {
+        parallel(3, 1, 1 << 30, [&](int64_t begin, int64_t) {
+          ++done;
+          if (begin == thrower) throw std::runtime_error("on purpose");
+        });
+      } catch (const std::runtime_error&) {
+        thrown = true;
+      }
+      right &= done == 3 && thrown == (thrower >= 0);
+    }
+  }
+  set_threads(1);
+  return right;
+}
+
 }  // namespace
 
 int main() {
@@ -148,6 +173,7 @@ int main() {
   for (int percent : {50, 65, 10}) check(200, 41, 1, 77, percent);
   for (int batch : {1, 16, 37}) check_squash(3, batch);
   check_normals();
+  if (!check_errors()) return std::puts("an error in a thread was lost"), 1;
   std::printf("%s: largest difference %g\n", kernels().name, worst);
   return worst < 2e-5 ? 0 : 1;
 }

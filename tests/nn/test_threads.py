@@ -91,6 +91,34 @@ def test_work_is_really_shared():
     assert helper > 0.2 * spent[mine]
 
 
+CROWDED = """
+import os, time
+import numpy as np
+from rewirl.nn import Network, batch_of, set_threads
+from rewirl.topology import Dense, wire
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+rng = np.random.default_rng(0)
+net = Network(wire((256, 256, 256), rng, rule=Dense()), rng)
+x = batch_of(rng.standard_normal((256, 256), dtype=np.float32))
+for n in (1, 4):
+    set_threads(n)
+    net.forward(x)
+    start = time.process_time()
+    for _ in range(50):
+        net.forward(x)
+    print(time.process_time() - start)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="chooses the process's cores")
+def test_threads_without_a_core_sleep_instead_of_spinning():
+    result = run_python(CROWDED)
+    assert result.returncode == 0, result.stderr
+    alone, crowded = map(float, result.stdout.split())
+    assert crowded < 3 * alone
+
+
 @pytest.mark.parametrize("n", [0, -1, 257, 2**31 - 1])
 def test_impossible_numbers_of_threads_are_refused(n):
     before = threads()
@@ -287,7 +315,7 @@ from rewirl import _core
 pages = int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**27, resource.RLIM_INFINITY))
 try:
-    _core.set_threads(256)
+    _core.set_threads(256, False)
 except RuntimeError as error:
     print(error, _core.threads())
 """

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tiny
 
+from rewirl import nn
 from rewirl.agents import costs
 from rewirl.deploy.policy import Policy
 from rewirl.errors import Refused
@@ -255,3 +256,12 @@ def test_rows_without_a_folder_are_nowhere() -> None:
 def test_tables_that_are_none(content: bytes) -> None:
     with pytest.raises(ValueError, match=r"columns|could not convert"):
         parse(Episode, content)
+
+
+def test_more_threads_than_cores_are_a_notice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("rewirl.nn.runtime.available_cores", lambda: 1)
+    try:
+        with start(tiny.config(threads=2), tmp_path / "run") as run:
+            assert run.notices == ["2 threads share 1 available core: 1 would be faster"]
+    finally:
+        nn.set_threads(1)

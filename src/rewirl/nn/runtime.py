@@ -1,6 +1,10 @@
 """Which kernels run, on how many threads."""
 
+import warnings
+from collections.abc import Callable
+
 from rewirl import _core
+from rewirl.nn.cores import available_cores
 
 isa = _core.isa
 """The instruction set in use: `baseline` (on ARM `neon`), `avx2` or `avx512`."""
@@ -10,7 +14,20 @@ select_isa = _core.select_isa
 """Use another one from now on (at start: the environment variable REWIRL_ISA). Results differ in their last bits."""
 threads = _core.threads
 """Threads that kernels use."""
-set_threads = _core.set_threads
-"""Use so many from now on. Results are the same to the bit for any number."""
 kernel_seconds = _core.kernel_seconds
 """Seconds spent inside the core since the process began; the rest of a run is Python."""
+
+
+def set_threads(n: int, warn: Callable[[str], object] | None = None) -> None:
+    """Use `n` threads from now on. Results are the same to the bit for any number.
+
+    More threads than available cores only cost time: `warn`, or else `warnings.warn`, is called with that sentence.
+    """
+    cores = available_cores()
+    _core.set_threads(n, n <= cores)
+    if n > cores:
+        text = f"{n} threads share {cores} available core{'s' * (cores > 1)}: {cores} would be faster"
+        if warn:
+            warn(text)
+        else:
+            warnings.warn(text, RuntimeWarning, stacklevel=2)

@@ -67,7 +67,7 @@ class RunConfig:
     replay_size: int = 1_000_000
     """Transitions that are remembered."""
     threads: int = 1
-    """Threads of the kernels; results are the same for any number."""
+    """Threads of the kernels, at best no more than available cores; results are the same for any number."""
     checkpoint_every: int = 25_000
     """Steps from one checkpoint to the next, at most; taken at the end of an episode where there is one."""
     keep_replay: bool = False

@@ -77,7 +77,7 @@ class Run:
         self._started = False
         self.closed = False
         """Whether it let go of its environment and folder: it cannot go on then."""
-        nn.set_threads(config.threads)
+        nn.set_threads(config.threads, self.tell)
 
     def begin(self, replay: Replay) -> None:
         """A fresh agent at step 0."""
