@@ -42,7 +42,7 @@ docs: $(VENV)/.docs
 
 # The core chooses its kernels at run time, so that one wheel serves every x86-64 (or ARM64) processor.
 wheel: $(VENV)/.wheel
-	rm -rf dist/raw && $(BIN)/python -m build --wheel --outdir dist/raw
+	rm -rf dist/raw && env -u CFLAGS -u CXXFLAGS $(BIN)/python -m build --wheel --outdir dist/raw
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist dist/raw/*.whl
 	rm -r dist/raw
 
