@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rewirl.training import RunConfig, start
+from rewirl.storage import start
+from rewirl.training import RunConfig
 
 EVERY, CHECKPOINTS, UPDATES = 25_000, 5, 500
 

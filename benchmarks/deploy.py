@@ -34,10 +34,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl import nn
-from rewirl.deploy import Policy, PolicyLayer, export_c, export_onnx
+from rewirl.export import export_c, export_onnx
 from rewirl.nn import Network
+from rewirl.policies import Policy, PolicyLayer
+from rewirl.storage.provenance import processor
 from rewirl.topology import SET, Dense, wire
-from rewirl.training.about import processor
 
 SIZES = (17, 256, 256, 6)
 SPARSITIES = (0.0, 0.5, 0.9)

@@ -23,8 +23,8 @@ import numpy as np
 
 from peers import ONE_THREAD
 from rewirl import nn
+from rewirl.storage.provenance import processor
 from rewirl.topology import SET, Dense, Links, wire
-from rewirl.training.about import processor
 
 WIDTH = 256
 

@@ -21,8 +21,9 @@ import numpy as np
 
 from peers import PEERS, Peer, add_options
 from rewirl import nn
-from rewirl.training import RunConfig, start
-from rewirl.training.about import processor
+from rewirl.storage import start
+from rewirl.storage.provenance import processor
+from rewirl.training import RunConfig
 
 TASK, RANDOM_STEPS = "HalfCheetah-v5", 1000
 OURS = {

@@ -35,8 +35,8 @@ from rewirl.agents import (
     WiringOptions,
     costs,
 )
+from rewirl.storage.provenance import processor
 from rewirl.topology import SET, Dense
-from rewirl.training.about import processor
 
 N_OBS, N_ACT = 17, 6
 OPTIONS: dict[str, TD3Options | SACOptions] = {"td3": TD3Options(), "sac": SACOptions()}

@@ -9,8 +9,8 @@ import gymnasium
 import numpy as np
 
 from rewirl.agents import ActionBox, Transitions
-from rewirl.deploy import Policy, PolicyLayer
 from rewirl.nn import Adam, Batch, Network, Target
+from rewirl.policies import Policy, PolicyLayer
 from rewirl.topology import SET, wire
 from rewirl.training.replay import Replay, Shape
 

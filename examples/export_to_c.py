@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from rewirl import SET, TD3
-from rewirl.deploy import export_c
+from rewirl.export import export_c
 
 
 def main(steps: int) -> None:

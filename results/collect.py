@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from rewirl.training import list_runs
+from rewirl.storage import list_runs
 
 SMALL = ("config.toml", "evaluations.csv", "status.json", "about.json")
 

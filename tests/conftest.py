@@ -1,8 +1,12 @@
 """Settings that all tests share."""
 
 import signal
+import sys
+from pathlib import Path
 
 from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))  # which other processes run as programs too
 
 # In the background of a script Ctrl-C is ignored, and that is handed down: what tests start must not be deaf to it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -13,8 +13,8 @@ from gymnasium.envs.classic_control import PendulumEnv
 import rewirl
 from rewirl import SAC, SET, TD3, Dense, Policy, RigL, Static
 from rewirl.errors import Refused
+from rewirl.storage import inspect_run, resume, verify
 from rewirl.topology import DropAndGrow
-from rewirl.training import inspect_run, resume, verify
 
 TINY = {"hidden": (16, 16), "batch": 8, "random_steps": 50, "eval_every": 0, "replay_size": 2000}
 OBS = np.random.default_rng(0).standard_normal((20, 3), dtype=np.float32)

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rewirl.cli.display import LiveDisplay
-from rewirl.cli.inspect import report
-from rewirl.cli.session import summary
-from rewirl.training import Run, resume
-from rewirl.training.inspection import look
+from rewirl.cli.commands.inspect import report
+from rewirl.cli.ui.live.run_display import LiveDisplay
+from rewirl.cli.ui.session import summary
+from rewirl.experiments.analysis.inspection import look
+from rewirl.storage import resume
+from rewirl.training import Run
 
 HERE = Path(__file__).parent
 

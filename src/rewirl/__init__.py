@@ -12,25 +12,29 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rewirl import _aliases
+
 if TYPE_CHECKING:
-    from rewirl.deploy.policy import Policy as Policy
     from rewirl.learners import SAC as SAC
     from rewirl.learners import TD3 as TD3
+    from rewirl.policies.policy import Policy as Policy
     from rewirl.topology import SET as SET
     from rewirl.topology import Dense as Dense
     from rewirl.topology import RigL as RigL
     from rewirl.topology import Rule as Rule
     from rewirl.topology import Static as Static
-    from rewirl.training.vector import evaluate_vector as evaluate_vector
+    from rewirl.training.evaluation.vector import evaluate_vector as evaluate_vector
 
     __version__: str
+
+_aliases.install()
 
 # Found when first asked for: a device that only wants Policy needs neither Gymnasium nor MuJoCo.
 _HOMES = {
     "TD3": "rewirl.learners",
     "SAC": "rewirl.learners",
-    "Policy": "rewirl.deploy.policy",
-    "evaluate_vector": "rewirl.training.vector",
+    "Policy": "rewirl.policies.policy",
+    "evaluate_vector": "rewirl.training.evaluation.vector",
     **dict.fromkeys(("SET", "RigL", "Static", "Dense", "Rule"), "rewirl.topology"),
 }
 

@@ -15,26 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from rewirl.agents.methods import METHODS, Method
 from rewirl.agents.options import WiringOptions
-from rewirl.deploy.policy import Policy
+from rewirl.envs.environment import EnvLike, Source
+from rewirl.envs.task_names import full_name
 from rewirl.errors import Refused
+from rewirl.policies.policy import Policy
+from rewirl.storage import inspect_run, resume, start
+from rewirl.storage.resumed_run import set_steps
 from rewirl.topology import Dense, DropAndGrow, Rule
 from rewirl.topology._checks import whole_number
-from rewirl.training import (
-    EnvLike,
-    Episode,
-    Evaluation,
-    EvaluationRow,
-    Observer,
-    Run,
-    evaluate_policy,
-    inspect_run,
-    resume,
-    start,
-)
+from rewirl.training import Episode, Evaluation, EvaluationRow, Observer, Run, evaluate_policy
 from rewirl.training.config import RunConfig
-from rewirl.training.environments import Source
-from rewirl.training.lengthening import set_steps
-from rewirl.training.task_names import full_name
 
 Callback = Callable[[Any, int], "bool | None"]
 """Called with the learner and its step after every episode; False stops."""

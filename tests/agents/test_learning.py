@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from rewirl.nn import batch_of
-from rewirl.training import RunConfig, evaluate_policy, start
+from rewirl.storage import start
+from rewirl.training import RunConfig, evaluate_policy
 
 SMALL = {"hidden": (64, 64), "batch": 64, "random_steps": 500, "eval_every": 0, "replay_size": 20_000}
 METHODS = ["td3", "static-td3", "ds-td3", "rigl-td3", "sac", "static-sac", "ds-sac", "rigl-sac"]

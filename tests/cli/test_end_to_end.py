@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rewirl.deploy import Policy
+from rewirl.policies import Policy
 
 SIZES = {"batch": 16, "steps": 500, "random-steps": 100, "eval-every": 200, "eval-episodes": 2}
 TINY = [f"--{name}={value}" for name, value in SIZES.items()] + ["--hidden", "16", "16", "--adapt-every", "50"]

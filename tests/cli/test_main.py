@@ -15,8 +15,8 @@ from rewirl import nn
 from rewirl.agents.options import SACOptions, TD3Options
 from rewirl.cli import main
 from rewirl.cli.main import COMMANDS
-from rewirl.cli.plan import MOST_THREADS
-from rewirl.cli.tasks import TASKS
+from rewirl.cli.ui.run_plan import MOST_THREADS
+from rewirl.envs.catalogue import TASKS
 from rewirl.training.config import RunConfig
 
 TINY = ("--hidden", "8", "8", "--steps", "50", "--random-steps", "20")
@@ -216,7 +216,7 @@ def test_too_little_memory_is_said_in_a_sentence(capsys, monkeypatch):
     def none(*_):
         raise MemoryError("Unable to allocate 32.0 GiB")
 
-    monkeypatch.setattr("rewirl.cli.train.sizes", none)
+    monkeypatch.setattr("rewirl.cli.commands.train.sizes", none)
     assert run("train ds-td3 Pendulum-v1 --dry-run") == 1
     assert capsys.readouterr().err == (
         "rewirl: there is not enough memory (Unable to allocate 32.0 GiB): "

@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rewirl.deploy import Policy
+from rewirl.policies import Policy
 from rewirl.topology import erdos_renyi
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

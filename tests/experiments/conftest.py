@@ -1,7 +1,3 @@
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "training"))  # for `tiny`
-sys.path.insert(0, str(Path(__file__).parent))  # for `synthetic`
+"""Files of these tests are in memory: runs sync theirs often."""
 
 from in_memory import tmp_path as tmp_path

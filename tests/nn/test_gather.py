@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewirl._core import gather
-from rewirl.nn import Batch
+from rewirl.nn import Batch, gather
 
 from .oracle import normal, seeds
 

@@ -5,8 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from rewirl._core import gather
-from rewirl.nn import Adam, Batch, Chance, Network, Target, batch_of, set_threads
+from rewirl.nn import Adam, Batch, Chance, Network, Target, batch_of, gather, set_threads
 from rewirl.topology import Links, Static, wire
 
 from .oracle import normal, rewired, some_links

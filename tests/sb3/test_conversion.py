@@ -13,8 +13,8 @@ from gymnasium import spaces
 from stable_baselines3 import DDPG, PPO, SAC, TD3
 
 from rewirl.agents import ActionBox, SACAgent, SACOptions, TD3Agent, TD3Options, Transitions, WiringOptions
-from rewirl.deploy import Policy
 from rewirl.nn import batch_of
+from rewirl.policies import Policy
 from rewirl.sb3 import SparseTraining, agent_from_sb3, from_sb3, to_sb3
 from rewirl.sb3.stacks import stacks_of
 from rewirl.topology import SET, Dense, RigL

@@ -1,6 +1,3 @@
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))  # for `tiny`, which other processes run as a program too
+"""Files of these tests are in memory: runs sync theirs often."""
 
 from in_memory import tmp_path as tmp_path

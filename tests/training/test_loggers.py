@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from rewirl.cli.session import LogTo
+from rewirl.cli.ui.session import LogTo
 from rewirl.errors import Failed, Refused
-from rewirl.training import RunConfig, resume, start
+from rewirl.storage import resume, start
+from rewirl.training import RunConfig
 from rewirl.training.loggers import LOGGERS, check_logger
 
 TINY = {"hidden": (8, 8), "random_steps": 50, "eval_every": 50, "eval_episodes": 1, "steps": 150, "replay_size": 1000}

@@ -14,9 +14,9 @@ from rewirl.agents import ActionBox, ActorCritic, Transitions, WiringOptions, me
 from rewirl.agents.actor_critic import Floats
 from rewirl.agents.options import Options
 from rewirl.cli import main
-from rewirl.deploy import Policy
+from rewirl.policies import Policy
+from rewirl.storage import inspect_run, verify
 from rewirl.topology import SET
-from rewirl.training import inspect_run, verify
 
 TASK = "tiny/Walk-v0"
 
@@ -61,7 +61,7 @@ def _named(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = methods.Method("ds-mine", MineAgent, MineOptions, SET, eta=0.2, random_steps=100)
     monkeypatch.setitem(methods.METHODS, "ds-mine", mine)
     kinds = (*methods.KINDS, MineOptions)  # as it would be, were the method written where the others are
-    for module in ("rewirl.agents.methods", "rewirl.training.config", "rewirl.cli.train"):
+    for module in ("rewirl.agents.methods", "rewirl.training.config", "rewirl.cli.commands.train"):
         monkeypatch.setattr(f"{module}.KINDS", kinds)
 
 

@@ -14,13 +14,14 @@ import tiny
 
 from rewirl import nn
 from rewirl.agents import costs
-from rewirl.deploy.policy import Policy
+from rewirl.envs.environment import Source
 from rewirl.errors import Refused
-from rewirl.training import Episode, EvaluationRow, Observer, Run, evaluate_policy, resume, start, verify
-from rewirl.training.environments import Source
-from rewirl.training.evaluation import Evaluation, Snapshot, evaluation_seed
-from rewirl.training.evaluator import Elsewhere, Here
-from rewirl.training.rows import Table, parse
+from rewirl.policies.policy import Policy
+from rewirl.storage import resume, start, verify
+from rewirl.storage.tables import Table, parse
+from rewirl.training import Episode, EvaluationRow, Observer, Run, evaluate_policy
+from rewirl.training.evaluation.episodes import Evaluation, Snapshot, evaluation_seed
+from rewirl.training.evaluation.evaluator import Elsewhere, Here
 
 
 class Watch(Observer):

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.transitions import Transitions
-from rewirl.deploy.policy import Policy, PolicyLayer
 from rewirl.nn import Batch, Chance, Network, Target, regress_each
+from rewirl.policies.policy import Policy, PolicyLayer
 from rewirl.topology import wire
 
 Floats = NDArray[np.float32]

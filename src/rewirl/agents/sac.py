@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl._core import ascend_lower, soft_bellman, squash, through_squash
 from rewirl.agents.actor_critic import ActorCritic, Floats, State
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import SACOptions, WiringOptions
 from rewirl.agents.transitions import Transitions
-from rewirl.deploy.policy import LOG_STD
 from rewirl.nn import Batch, backward_each, forward_each, update_each
+from rewirl.nn.losses import ascend_lower, soft_bellman, squash, through_squash
+from rewirl.policies.policy import LOG_STD
 
 
 class SACAgent(ActorCritic):

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from rewirl._core import ascend, bellman, smooth, tanh, through_tanh
 from rewirl.agents.actor_critic import ActorCritic, Floats
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import TD3Options, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.nn import Target, forward_each, update_each
+from rewirl.nn.losses import ascend, bellman, smooth, tanh, through_tanh
 
 
 class TD3Agent(ActorCritic):

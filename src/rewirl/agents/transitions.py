@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl._core import Batch, gather
+from rewirl._core import Batch
+from rewirl.nn import gather
 
 Floats = NDArray[np.float32]
 

@@ -1,4 +1,7 @@
-"""Words that a person types: `rewirl train ds-td3 HalfCheetah-v5`."""
+"""The command line: `rewirl train ds-td3 HalfCheetah-v5`.
+
+`commands/` has a file for each command, `ui/` what they share. Nothing else imports from here.
+"""
 
 from rewirl.cli.main import main
 

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
-from rewirl.cli.loading import loading
-from rewirl.cli.output import outputs
+from rewirl.cli.ui.loading import loading
+from rewirl.cli.ui.output import outputs
 from rewirl.errors import Failed, Refused, Stopped
 
 # What takes long to import is imported when it is needed, by `loading`: Ctrl-C must not find us in the middle of it.
 if TYPE_CHECKING:
-    from rewirl.cli.parser import Parser
+    from rewirl.cli.ui.parser import Parser
 
 COMMANDS = {
     "train": "train an agent on a task",
@@ -78,17 +78,17 @@ def _run(words: Sequence[str]) -> None:
         return
     if words[0] in ("-V", "--version"):
         with loading():
-            from rewirl.cli.about import versions
+            from rewirl.cli.ui.versions import versions
 
         print(versions())
         return
     name = words[0]
     with loading():
         from rewirl.agents.methods import nearest
-        from rewirl.cli.parser import Parser
+        from rewirl.cli.ui.parser import Parser
 
         if name in COMMANDS:
-            command = cast(Command, importlib.import_module(f"rewirl.cli.{name}"))
+            command = cast(Command, importlib.import_module(f"rewirl.cli.commands.{name}"))
     if name not in COMMANDS:
         kind, known = ("flag", ("--help", "--version")) if name.startswith("-") else ("command", tuple(COMMANDS))
         raise Refused(f"there is no {kind} {name}{nearest(name, known)} (see rewirl --help)")

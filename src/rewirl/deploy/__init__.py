@@ -1,10 +1,10 @@
-"""A trained policy as one file, as C source, as ONNX."""
+"""Another name of `policies/` and `export/`, for code that imports it: a trained policy as one file, C source, ONNX.
 
-from rewirl.deploy.c_source import CExport, export_c
-from rewirl.deploy.errors import ExportError
-from rewirl.deploy.export import export
-from rewirl.deploy.onnx_graph import OnnxExport, export_onnx
-from rewirl.deploy.policy import Policy, PolicyFileError, PolicyLayer
+Nothing lives here.
+"""
+
+from rewirl.export import CExport, ExportError, OnnxExport, export, export_c, export_onnx
+from rewirl.policies import Policy, PolicyFileError, PolicyLayer
 
 __all__ = [
     "CExport",

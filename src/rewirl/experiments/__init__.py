@@ -1,9 +1,12 @@
-"""The paper's experiments: presets, sweeps, metrics and reports."""
+"""Many runs: presets of the paper, sweeps, tuning, analysis and reports.
 
-from rewirl.experiments.grid import Grid, GridRun, parse_grid
-from rewirl.experiments.planning import Job, Plan, plan
-from rewirl.experiments.presets import load_grid, preset_names
-from rewirl.experiments.sweep import Sweep, Watcher, run_sweep
+One run is in `training/` and `storage/`.
+"""
+
+from rewirl.experiments.paper.presets import load_grid, preset_names
+from rewirl.experiments.sweep.grid import Grid, GridRun, parse_grid
+from rewirl.experiments.sweep.plan import Job, Plan, plan
+from rewirl.experiments.sweep.sweep import Sweep, Watcher, run_sweep
 
 __all__ = [
     "Grid",

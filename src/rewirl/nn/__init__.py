@@ -1,11 +1,11 @@
 """Networks of sparse layers, their targets and Adam: the Python face of the core."""
 
-from rewirl._core import Batch, Chance
+from rewirl._core import Batch, Chance, gather
+from rewirl.nn.batched import backward_each, forward_each, regress_each, update_each
 from rewirl.nn.cores import available_cores
 from rewirl.nn.network import Adam, Network, batch_of
-from rewirl.nn.runtime import available_isas, isa, kernel_seconds, select_isa, set_threads, threads
+from rewirl.nn.runtime import available_isas, compiler, isa, kernel_seconds, select_isa, set_threads, sources, threads
 from rewirl.nn.target import Target
-from rewirl.nn.together import backward_each, forward_each, regress_each, update_each
 
 __all__ = [
     "Adam",
@@ -17,12 +17,15 @@ __all__ = [
     "available_isas",
     "backward_each",
     "batch_of",
+    "compiler",
     "forward_each",
+    "gather",
     "isa",
     "kernel_seconds",
     "regress_each",
     "select_isa",
     "set_threads",
+    "sources",
     "threads",
     "update_each",
 ]

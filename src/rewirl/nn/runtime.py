@@ -16,6 +16,10 @@ threads = _core.threads
 """Threads that kernels use."""
 kernel_seconds = _core.kernel_seconds
 """Seconds spent inside the core since the process began; the rest of a run is Python."""
+compiler = _core.compiler
+"""That built the core."""
+sources = _core.sources
+"""A hash of the core's C++ sources."""
 
 
 def set_threads(n: int, warn: Callable[[str], object] | None = None) -> None:

@@ -13,7 +13,7 @@ from stable_baselines3.common.type_aliases import GymEnv
 from torch import nn
 
 from rewirl.agents import ActionBox, SACAgent, SACOptions, TD3Agent, TD3Options, WiringOptions
-from rewirl.deploy import Policy, PolicyLayer
+from rewirl.policies import Policy, PolicyLayer
 from rewirl.sb3 import record as records
 from rewirl.sb3.networks import agent_networks
 from rewirl.sb3.stacks import Stack, stacks_of

@@ -13,8 +13,8 @@ from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import nn
 
-from rewirl.deploy import PolicyLayer
 from rewirl.nn import Network, Target
+from rewirl.policies import PolicyLayer
 from rewirl.topology import Links
 
 Floats = NDArray[np.float32]

@@ -1,15 +1,19 @@
-"""One run: loop, evaluation, run folder, checkpoint and resume."""
+"""One run: config, loop, evaluation, replay, and who watches it.
 
+It knows no files: a run on disk is in `storage/`, whose public names can be imported from here too.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from rewirl.envs.environment import EnvLike
 from rewirl.training.config import RunConfig
-from rewirl.training.environments import EnvLike
-from rewirl.training.evaluation import Evaluation, evaluate_policy
-from rewirl.training.folder import RunInfo, inspect_run, list_runs, run_folder
-from rewirl.training.observer import Observer
-from rewirl.training.resuming import resume
-from rewirl.training.rows import Episode, EvaluationRow
+from rewirl.training.evaluation.episodes import Evaluation, evaluate_policy
+from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.observers import Observer
 from rewirl.training.run import Run
-from rewirl.training.starting import start
-from rewirl.training.verify import verify
 
 __all__ = [
     "EnvLike",
@@ -19,12 +23,14 @@ __all__ = [
     "Observer",
     "Run",
     "RunConfig",
-    "RunInfo",
     "evaluate_policy",
-    "inspect_run",
-    "list_runs",
-    "resume",
-    "run_folder",
-    "start",
-    "verify",
 ]
+
+_STORED = frozenset({"RunInfo", "inspect_run", "list_runs", "resume", "run_folder", "start", "verify"})
+"""Public names that were here before they moved up, to `rewirl.storage`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _STORED:
+        return getattr(import_module("rewirl.storage"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

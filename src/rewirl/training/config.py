@@ -13,11 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, Union
 
+import numpy as np
+
+from rewirl.agents import ActionBox, ActorCritic
 from rewirl.agents.methods import KINDS, Method, method, nearest
 from rewirl.agents.options import Options, SACOptions, TD3Options, WiringOptions
+from rewirl.envs.task_names import full_name
 from rewirl.topology import DropAndGrow
 from rewirl.topology._checks import MAX_WIDTH, finite_number, whole_number
-from rewirl.training.task_names import full_name
 
 SEEDS = 2**32
 """Seeds are below this."""
@@ -143,6 +146,10 @@ class RunConfig:
             block=self.block,
             mean_moments=self.mean_moments,
         )
+
+    def build_agent(self, n_obs: int, box: ActionBox, rng: np.random.Generator) -> ActorCritic:
+        """The agent as it is before its first step."""
+        return _method(self.method).agent(n_obs, box, self.options, self.wiring(), rng)
 
     def items(self) -> dict[str, Any]:
         """All that is set and means something, by the names that `resolve`, flags and files use."""

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents import ActorCritic, Transitions
+from rewirl.envs.environment import Environment, Floats
 from rewirl.nn import Chance
-from rewirl.training.environments import Environment, Floats
+from rewirl.training.measurements import Episode
 from rewirl.training.replay import Replay
-from rewirl.training.rows import Episode
-from rewirl.training.saved import set_generator
 
 
 class Loop:
@@ -148,3 +147,11 @@ class Loop:
         if array.dtype != np.float32 or array.shape != shape:
             raise ValueError(f"{name} must be float32 of shape {shape}, not {array.dtype} of shape {array.shape}")
         return np.array(array, dtype=np.float32)
+
+
+def set_generator(generator: np.random.Generator, state: dict[str, Any]) -> None:
+    """ValueError for what is no state of such a generator."""
+    try:
+        generator.bit_generator.state = state
+    except (TypeError, KeyError, OverflowError, AttributeError) as error:
+        raise ValueError(f"no state of a random generator: {error}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import time
 from collections.abc import Sequence
@@ -13,19 +12,18 @@ import numpy as np
 
 from rewirl import nn
 from rewirl.agents import Diverged, costs
-from rewirl.deploy.policy import Policy
+from rewirl.envs.environment import Environment, Misbehaved, Source, wrappers_of
 from rewirl.errors import Failed, Refused, Stopped
-from rewirl.training.building import build_agent
+from rewirl.policies.policy import Policy
 from rewirl.training.config import RunConfig
-from rewirl.training.environments import Environment, Misbehaved, Source, wrappers_of
-from rewirl.training.evaluation import Snapshot
-from rewirl.training.evaluator import Elsewhere, Evaluator, Here
-from rewirl.training.initial import InitialPolicy
+from rewirl.training.evaluation.episodes import Snapshot
+from rewirl.training.evaluation.evaluator import Elsewhere, Evaluator, Here
+from rewirl.training.initial_policy import InitialPolicy
 from rewirl.training.loop import Loop
-from rewirl.training.observer import Everyone, Observer
-from rewirl.training.record import Record
+from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.observers import Everyone, Observer
 from rewirl.training.replay import Replay, Shape
-from rewirl.training.rows import Episode, EvaluationRow
+from rewirl.training.run_log import RunLog
 from rewirl.training.signals import Signals
 from rewirl.training.store import Store
 
@@ -38,7 +36,8 @@ PROGRESS_SECONDS = 0.1
 class Run:
     """One agent learning one task. `start` and `resume` make it; `train` does the work, as often as it is called.
 
-    >>> from rewirl.training import RunConfig, start
+    >>> from rewirl.training import RunConfig
+    >>> from rewirl.storage import start
     >>> config = RunConfig.resolve(method="ds-td3", task="Pendulum-v1", random_steps=100, eval_every=200)
     >>> with start(config) as run:
     ...     run.train(200)
@@ -66,7 +65,7 @@ class Run:
         if initial:
             initial.check(self._env)
         self.shape = Shape(self._env.n_obs, self._env.box.size)
-        self.record = Record(self.costs, store)
+        self.log = RunLog(self.costs, store)
         self._evaluator: Evaluator | None = None
         self.seconds_before = 0.0
         """Of earlier sessions."""
@@ -83,7 +82,7 @@ class Run:
         """A fresh agent at step 0."""
         # All chance comes from the seed: the agent's, the loop's, the environment's, and (key 3) each evaluation's.
         agent, loop, env = np.random.SeedSequence(self.config.seed).spawn(3)
-        self.agent = build_agent(self.config, self._env.n_obs, self._env.box, np.random.default_rng(agent))
+        self.agent = self.config.build_agent(self._env.n_obs, self._env.box, np.random.default_rng(agent))
         self.loop = Loop(
             self._env,
             self.agent,
@@ -99,7 +98,7 @@ class Run:
     @property
     def folder(self) -> Path | None:
         """Where its files are, if anywhere."""
-        return self.store.place.path if self.store else None
+        return self.store.folder if self.store else None
 
     @property
     def config_file(self) -> bytes:
@@ -129,12 +128,12 @@ class Run:
     @property
     def evaluations(self) -> list[EvaluationRow]:
         """All so far, those before a resume too."""
-        return self.record.rows
+        return self.log.rows
 
     @property
     def best(self) -> EvaluationRow | None:
         """The evaluation with the best return; of equals the first."""
-        return max(self.record.rows, key=lambda row: row.return_mean, default=None)
+        return max(self.log.rows, key=lambda row: row.return_mean, default=None)
 
     def policy(self) -> Policy:
         """The policy as it is now."""
@@ -202,8 +201,9 @@ class Run:
             self._evaluator = None
         if self._env.env is not self.source.env:
             self._env.env.close()
-        with suppress(Failed):  # what counts is in the checkpoint
-            self.record.close()
+        if self.store:
+            with suppress(Failed):  # what counts is in the checkpoint
+                self.store.close_tables()
 
     def __enter__(self) -> Run:
         return self
@@ -216,7 +216,7 @@ class Run:
     def _train(self, until: int, signals: Signals) -> None:
         self._start()
         loop, every = self.loop, self.config.eval_every
-        if loop.step == 0 and every and not self.record.begun:
+        if loop.step == 0 and every and not self.log.begun:
             self._evaluate()
         while loop.step < until and not self._stop and not signals.stop:
             target = min(until, loop.step + CHUNK)
@@ -238,8 +238,7 @@ class Run:
             self._stopped(signals.stop)
         self._collect(wait=True)
         if self.store:
-            # An older run may be without its replay: its rows are made again whenever it is opened.
-            if self.store.last_step != self.step or (self.store.last_pending and self.store.place.replay.exists()):
+            if not self.store.is_current(self.step):
                 self.checkpoint()
             if self.step >= self.config.steps:
                 self.store.finish(self)
@@ -255,19 +254,19 @@ class Run:
         if self.config.eval_every and not self._evaluator:
             kind = Elsewhere if self.config.eval_process else Here
             self._evaluator = kind(self.source, self.config.seed, self.config.eval_episodes)
-            for pending in self.record.pending:
+            for pending in self.log.pending:
                 self._evaluator.submit(pending.snapshot)
 
     def _evaluate(self) -> None:
         assert self._evaluator
-        pending = self.record.open_row(self)
+        pending = self.log.open_row(self)
         self._evaluator.submit(pending.snapshot)
         self._collect(wait=False)
 
     def _collect(self, wait: bool) -> None:
         while self._evaluator and (evaluation := self._evaluator.next(wait)):
-            pending = self.record.pending[0]
-            row, is_best = self.record.close_row(evaluation)
+            pending = self.log.pending[0]
+            row, is_best = self.log.close_row(evaluation)
             if self.store:
                 policy = self._policy(pending.snapshot, row)
                 self.store.save_policies(policy, is_best)
@@ -275,7 +274,8 @@ class Run:
 
     def _episode_ended(self, episode: Episode) -> None:
         self._longest = max(self._longest, episode.length)
-        self.record.add_episode(episode)
+        if self.store:
+            self.store.add_episode(episode)
         self._everyone.on_episode(self, episode)
 
     def _checkpoint_due(self, at_episode_end: bool) -> bool:
@@ -288,20 +288,15 @@ class Run:
         now = time.perf_counter()
         if now - self._told >= PROGRESS_SECONDS:
             self._told = now
-            self.record.flush()
+            if self.store:
+                self.store.flush()
             self._everyone.on_progress(self)
 
     def _stopped(self, number: signal.Signals) -> None:
         if not self.store:
             raise KeyboardInterrupt
         self.checkpoint()
-        place, by_name = self.store.place, isinstance(self.source.env, str)
-        how = (
-            f"rewirl train --resume {shlex.quote(str(place.path))}"
-            if by_name
-            else place.in_python(self.agent.algorithm)
-        )
-        raise Stopped(f"stopped by {number.name} at step {self.step}; go on with: {how}")
+        raise Stopped(f"stopped by {number.name} at step {self.step}; go on with: {self.store.how_to_resume(self)}")
 
     def _failed(self, problem: Exception) -> Failed:
         """In the environment: with a checkpoint of this very step. In the agent: the last one is the last good one."""

@@ -1,132 +1,62 @@
-"""The folder of a run while it runs: its lock, its checkpoints, its policies, its status."""
+"""Who keeps a run, as the run sees it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from rewirl.deploy.policy import Policy
-from rewirl.errors import Failed, Stopped
-from rewirl.training import checkpoint
-from rewirl.training.config import RunConfig
-from rewirl.training.files import complaining, room_for, what_is_left
-from rewirl.training.folder import RunFolder
-from rewirl.training.lock import Lock
-from rewirl.training.replay import ReplayFile
-from rewirl.training.saved import Saved, named, pack
+from rewirl.nn import Network
+from rewirl.policies.policy import Policy
+from rewirl.training.measurements import Episode, EvaluationRow
 
 if TYPE_CHECKING:
     from rewirl.training.run import Run
 
 
-class Store:
-    """Holds the lock from its making to `close`."""
+class Store(Protocol):
+    """Keeps the rows, checkpoints and policies of a run, wherever that is. A run in memory has none."""
 
-    def __init__(self, place: RunFolder) -> None:
-        self.place = place
-        self._lock = Lock(place.path)
-        self.last_step = 0
-        """Of the last checkpoint; 0 before the first."""
-        self.last_pending = False
-        """Whether evaluations were on their way when it was made."""
-        self.best: bytes | None = None
-        """The best policy's file: that it is still there is not to be relied on."""
-        self.finished = False
-        """Whether all that follows from the last step is written."""
-        self.limit = 0
-        """Steps from one checkpoint to the next, at most."""
+    last_step: int
+    """Of the last checkpoint; 0 before the first."""
+    limit: int
+    """Steps from one checkpoint to the next, at most."""
+    finished: bool
+    """Whether all that follows from the last step is written."""
 
-    def set_limit(self, config: RunConfig, replay: ReplayFile) -> None:
-        """What the config says, unless the replay overwrites records that the older of two checkpoints needs."""
-        overwrites = config.steps > replay.slots
-        self.limit = min(config.checkpoint_every, replay.slack // 2) if overwrites else config.checkpoint_every
+    @property
+    def folder(self) -> Path: ...
 
-    def grown(self, config: RunConfig, replay: ReplayFile) -> ReplayFile:
-        """The replay with room for all steps of the config."""
-        replay = replay.grown(ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every))
-        self.set_limit(config, replay)
-        return replay
+    def add_evaluation(self, row: EvaluationRow) -> None: ...
+
+    def add_episode(self, episode: Episode) -> None: ...
+
+    def add_wiring(self, networks: Mapping[str, Network]) -> None:
+        """The links as they are now, for the evaluation that begins."""
+
+    def flush(self) -> None:
+        """Makes the rows visible to other programs."""
 
     def checkpoint(self, run: Run) -> Path:
-        """Everything that the next step depends on. The replay is not rewritten: only its end is synced and hashed."""
-        loop, record = run.loop, run.record
-        replay = loop.replay
-        assert isinstance(replay, ReplayFile)
-        saved = Saved(
-            step=loop.step,
-            episodes=loop.episodes,
-            seconds=run.seconds,
-            acted=loop.acted,
-            evaluation_steps=record.evaluation_steps,
-            row_step=record.row_step,
-            row_seconds=record.row_seconds,
-            episode_length=loop.episode_length,
-            episode_return=loop.episode_return,
-            agent_generator=dict(run.agent.rng.bit_generator.state),
-            loop_generator=dict(loop.rng.bit_generator.state),
-            environment_generator=loop.before_episode,
-            n_obs=run.shape.n_obs,
-            n_act=run.shape.n_act,
-            replay_slots=replay.slots,
-            replay_count=replay.count,
-            replay_hashes={str(segment): known for segment, known in replay.seal().items()},
-            pending=[{"values": pending.values, "acted": pending.acted} for pending in record.pending],
-        )
-        arrays = named("agent.", run.agent.state()) | named("episode.", loop.episode_arrays())
-        for number, pending in enumerate(record.pending):
-            arrays |= named(f"pending.{number}.", pending.snapshot.state)
-        files = {
-            "run.json": saved.to_json(),
-            "state.safetensors": pack(arrays),
-            "config.toml": run.config_file,
-            "evaluations.csv": record.evaluations.content(),
-            "progress.csv": record.progress.content(),
-        }
-        if self.best is not None:
-            files["best_policy.safetensors"] = self.best
-        record.wiring.sync()
-        path = checkpoint.write(self.place.checkpoints, loop.step, files)
-        self.last_step, self.last_pending = loop.step, bool(record.pending)
-        return path
+        """Saves everything that the next step depends on."""
+        ...
 
-    def save_policies(self, policy: Policy, is_best: bool) -> None:
-        """The last policy, and the best one if it is that."""
-        needed = 12 * sum(policy.links)
-        with room_for("a policy", needed, self.place.path, what_is_left(self.place.path)):
-            policy.save(self.place.policy)
-            if is_best:
-                policy.save(self.place.best_policy)
-                self.best = self.place.best_policy.read_bytes()
+    def is_current(self, step: int) -> bool:
+        """Whether the last checkpoint holds all that there is to save at a step."""
+        ...
+
+    def save_policies(self, policy: Policy, is_best: bool) -> None: ...
+
+    def running(self, step: int) -> None: ...
 
     def finish(self, run: Run) -> None:
-        """The run is done: its last policy, and no replay unless it is wanted."""
-        row = run.evaluations[-1] if run.evaluations else None
-        if row is None or row.step != run.step or not self.place.has_policy():
-            self.save_policies(run.policy(), is_best=False)
-        with complaining(self.place.status):
-            self.place.set_status("done", run.step)
-        if not run.config.keep_replay:
-            for older in checkpoint.found(self.place.checkpoints)[1:]:
-                checkpoint.remove(older)  # of no use without the replay
-            self.place.replay.unlink(missing_ok=True)
-        self.finished = True
-
-    def running(self, step: int) -> None:
-        with complaining(self.place.status):
-            self.place.set_status("running", step)
+        """All steps are made."""
 
     def ended(self, step: int, done: bool, error: BaseException | None) -> None:
-        """Writes down how it ended, if the disk lets it."""
-        state = "failed"
-        if error is None:
-            state = "done" if done else "stopped"
-        elif isinstance(error, Stopped | KeyboardInterrupt):
-            state = "stopped"
-        try:
-            self.place.set_status(state, step, "" if error is None else str(error) or type(error).__name__)
-        except OSError as problem:
-            if error is None:
-                raise Failed(f"{self.place.status} could not be written: {problem.strerror}") from problem
+        """`train` ends, in whatever way."""
 
-    def close(self, *, remove: bool = False) -> None:
-        self._lock.release(remove=remove)
+    def how_to_resume(self, run: Run) -> str: ...
+
+    def close_tables(self) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,5 +1,8 @@
-"""`rewirl report`: a page, figures and tables about runs."""
+"""`rewirl report`: a page, figures and tables about runs.
 
-from rewirl.experiments.report.writing import write_report
+The numbers come from `analysis/`.
+"""
+
+from rewirl.experiments.report.writer import write_report
 
 __all__ = ["write_report"]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rewirl.experiments.aggregates import Aggregates
-from rewirl.experiments.comparison import Comparison, TaskComparison
-from rewirl.experiments.groups import Group
-from rewirl.experiments.numbers import steps_text
+from rewirl.experiments.analysis.aggregates import Aggregates
+from rewirl.experiments.analysis.comparison import Comparison, TaskComparison
+from rewirl.experiments.analysis.groups import Group
+from rewirl.experiments.analysis.number_format import steps_text
+from rewirl.experiments.analysis.trained_runs import Floats
+from rewirl.experiments.analysis.wiring_study import WiringStudy
 from rewirl.experiments.report.style import Ink
-from rewirl.experiments.runs import Floats
-from rewirl.experiments.wiring import WiringStudy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,15 +6,15 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
-from rewirl.experiments.aggregates import Aggregates
-from rewirl.experiments.comparison import Comparison, Ratios, TaskComparison, over_tasks, ratios
-from rewirl.experiments.numbers import ratio, spaced, steps_text
-from rewirl.experiments.paper import STEPS
+from rewirl.experiments.analysis.aggregates import Aggregates
+from rewirl.experiments.analysis.comparison import Comparison, Ratios, TaskComparison, over_tasks, ratios
+from rewirl.experiments.analysis.number_format import ratio, spaced, steps_text
+from rewirl.experiments.analysis.wiring_study import WiringStudy
+from rewirl.experiments.paper.published import STEPS
 from rewirl.experiments.report.figures import KINDS, file_name
 from rewirl.experiments.report.provenance import commands_of, facts
 from rewirl.experiments.report.style import Ink
 from rewirl.experiments.report.table import Table
-from rewirl.experiments.wiring import WiringStudy
 
 SHOWN_NOTES = 6
 """Before the rest is folded away."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rewirl.experiments import paper
-from rewirl.experiments.aggregates import Aggregates
-from rewirl.experiments.comparison import Comparison, Ratios, Standing, over_tasks, paper_of, ratios
-from rewirl.experiments.metrics import LCA_UNIT
-from rewirl.experiments.numbers import hours, plain, ratio, spaced, steps_text
+from rewirl.experiments.analysis.aggregates import Aggregates
+from rewirl.experiments.analysis.comparison import Comparison, Ratios, Standing, over_tasks, paper_of, ratios
+from rewirl.experiments.analysis.metrics import LCA_UNIT
+from rewirl.experiments.analysis.number_format import hours, plain, ratio, spaced, steps_text
+from rewirl.experiments.analysis.statistics import SIZE, Estimate, mean_std
+from rewirl.experiments.paper import published as paper
 from rewirl.experiments.report.provenance import run_table
 from rewirl.experiments.report.table import Record, Table
-from rewirl.experiments.statistics import SIZE, Estimate, mean_std
 
 NBSP = "\N{NO-BREAK SPACE}"
 BESIDE = (

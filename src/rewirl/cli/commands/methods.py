@@ -1,0 +1,25 @@
+"""What can be trained: an algorithm times a way of wiring."""
+
+from __future__ import annotations
+
+import argparse
+
+from rewirl.agents.methods import METHODS
+from rewirl.cli.ui.parser import Parser
+from rewirl.cli.ui.tables import show, table
+from rewirl.topology import DropAndGrow
+
+EXAMPLES = ("rewirl methods", "rewirl train ds-td3 HalfCheetah-v5")
+
+
+def arguments(parser: Parser) -> None:
+    """It takes none."""
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints all methods."""
+    rows = table("method", "what it is", "η", "random steps")
+    for name, method in METHODS.items():
+        eta = f"{method.eta:g}" if issubclass(method.rule, DropAndGrow) else "–"
+        rows.add_row(name, method.about, eta, f"{method.random_steps:,}")
+    show(rows)

@@ -1,0 +1,82 @@
+"""A report about runs: one page for the browser, figures and tables.
+
+RUN is a run folder or a folder of runs; several may be given. A run needs no more than its config.toml and its
+evaluations.csv; what else is there is shown too. Missing seeds, runs that are not done and runs that do not match are
+used as far as they go, and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from rewirl.cli.ui.output import only_shown
+from rewirl.cli.ui.parser import Parser, whole
+from rewirl.errors import Refused
+from rewirl.experiments.analysis.comparison import compare
+from rewirl.experiments.analysis.trained_runs import load
+from rewirl.experiments.report.writer import check, write_report
+
+EXAMPLES = (
+    "rewirl report runs --out report                        everything in a folder; then open report/index.html",
+    "rewirl report runs/HalfCheetah-v5 runs/Hopper-v5 --out report",
+    'rewirl report runs --out report --title "Sparse on a laptop" --seed 1',
+    "rewirl report runs --out report --at 300000            compares at this step, without runs that are not there yet",
+)
+
+
+def arguments(parser: Parser) -> None:
+    """Which runs, and where to."""
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="Run folders, or folders with runs in them")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="The report's folder; a report there is replaced"
+    )
+    parser.add_argument(
+        "--title", default="Dynamic sparse training", help="The page's (default: Dynamic sparse training)"
+    )
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="Of the bootstrap (default: 0)")
+    parser.add_argument(
+        "--at",
+        type=whole,
+        metavar="STEP",
+        help="Compare at this step (default: on each task the last one that all runs reached)",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the report, and says what is in it and what is missing."""
+    for name in ("seed", "at"):
+        if (getattr(args, name) or 0) < 0:
+            raise Refused(f"--{name} must not be negative, and is {getattr(args, name)}")
+    check(args.out)
+    only_shown()
+    console = Console(highlight=False, soft_wrap=True)
+    command = shlex.join(["rewirl", "report", *map(str, args.runs), "--out", str(args.out), *_more(args)])
+    with telling(console) as tell:
+        tell("runs")
+        comparison = compare(load(args.runs), seed=args.seed, at=args.at)
+        written = write_report(comparison, args.out, args.title, command, tell)
+    for note in written.notes:
+        console.print(f"Note: {note}", markup=False)
+    console.print(
+        f"{args.out} has {written.figures} figures and {written.tables} tables of {len(comparison.runs)} run"
+        f"{'s' if len(comparison.runs) > 1 else ''}. Open {written.page}",
+        markup=False,
+    )
+
+
+@contextmanager
+def telling(console: Console) -> Iterator[Callable[[str], None]]:
+    """Shows what is being done, on a terminal."""
+    with console.status("Reading runs …") as status:
+        yield lambda what: status.update(f"Working on {what} …")
+
+
+def _more(args: argparse.Namespace) -> list[str]:
+    words = ["--seed", str(args.seed)]
+    return words + (["--at", str(args.at)] if args.at is not None else [])

@@ -1,0 +1,143 @@
+"""Train all runs of an experiment, side by side. The same command again does only what is missing.
+
+GRID is one of the presets (rewirl sweep alone lists them) or a TOML file of your own. Each run is a normal run folder;
+one that is there already, whatever it is called, is not trained again. A run that fails does not stop the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from rewirl.cli.ui.live.sweep_display import name, outcome, reasons, sweep_display
+from rewirl.cli.ui.output import only_shown
+from rewirl.cli.ui.parser import Parser, whole
+from rewirl.cli.ui.sweep_plan import check, measured, shown_costs, shown_plan
+from rewirl.cli.ui.tables import count, show, table
+from rewirl.errors import Failed, Refused, Stopped
+from rewirl.experiments import Plan, Sweep, load_grid, plan, preset_names
+from rewirl.experiments.sweep.workers import Processes, Workers
+
+EXAMPLES = (
+    "rewirl sweep                                            the presets",
+    "rewirl sweep paper/td3 --dry-run                        runs, hours and disk, before anything starts",
+    "rewirl sweep paper/td3 --tasks HalfCheetah-v5 Hopper-v5 --seeds 1 2 3 --jobs 4 --dir runs",
+    "rewirl sweep paper/schedule --steps 300000 --methods ds-td3",
+    "rewirl sweep my-grid.toml --dir /data/runs",
+    "rewirl sweep paper/sac --on ray --address 10.0.0.1:6379 --dir /shared/runs",
+    "rewirl sweep paper/costs                                #params and FLOPs; trains nothing",
+)
+
+
+def arguments(parser: Parser) -> None:
+    """Which runs, where, and how many at a time."""
+    parser.add_argument("grid", nargs="?", metavar="GRID", help="A preset, e.g. paper/td3, or a TOML file")
+    parser.add_argument("--list", action="store_true", help="List the presets")
+    parser.add_argument("--dry-run", action="store_true", help="Print runs, expected hours and disk; start nothing")
+    parser.add_argument("--dir", type=Path, default=Path("runs"), metavar="RUNS", help="Where runs go (default: runs)")
+    parser.add_argument("--jobs", type=whole, metavar="N", help="Runs at a time (default: one per core)")
+    narrow = parser.add_argument_group("a part of the grid")
+    narrow.add_argument("--tasks", nargs="+", metavar="TASK", help="Only these of its tasks")
+    narrow.add_argument("--methods", nargs="+", metavar="METHOD", help="Only these of its methods")
+    narrow.add_argument("--seeds", nargs="+", type=whole, metavar="N", help="These seeds instead of its own")
+    narrow.add_argument(
+        "--steps", type=whole, metavar="N", help="So many steps; variants with steps of their own are shortened alike"
+    )
+    elsewhere = parser.add_argument_group("on other machines")
+    elsewhere.add_argument("--on", choices=("here", "ray"), default="here", help="Where to run (default: here)")
+    elsewhere.add_argument(
+        "--address", help="Of the Ray cluster (default: the variable RAY_ADDRESS, or a Ray of this machine alone)"
+    )
+    elsewhere.add_argument(
+        "--retries",
+        type=whole,
+        default=5,
+        metavar="N",
+        help="How often Ray tries a run whose machine dies (default: 5)",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Lists, plans or trains."""
+    if args.grid is None or args.list:
+        _list()
+        return
+    _check(args)
+    grid = load_grid(args.grid).narrowed(tasks=args.tasks, methods=args.methods, seeds=args.seeds, steps=args.steps)
+    if not grid.trains:
+        show(shown_costs(grid))
+        return
+    folder: Path = args.dir.resolve() if ".." in args.dir.parts else args.dir
+    made = plan(grid, folder)
+    jobs = args.jobs if args.jobs is not None or args.on == "ray" else os.cpu_count()
+    check(made)
+    if args.dry_run:
+        cores = os.cpu_count() if args.on == "here" else None
+        show(shown_plan(made, measured(made, Console(stderr=True)), jobs, cores))
+        return
+    workers: Workers = Processes(jobs or 1)
+    if args.on == "ray":
+        from rewirl.experiments.sweep.ray_tasks import RayTasks
+
+        workers = RayTasks(address=args.address, retries=args.retries, jobs=jobs)
+    only_shown()
+    console = Console(highlight=False)
+    _say_before(made, console)
+    display = sweep_display(console, jobs)
+    sweep = Sweep(made, workers, display)
+    sweep.run()
+    if not display.shows_all(sweep):
+        show(outcome(sweep))
+    for line in reasons(sweep):
+        console.out(line, highlight=False)
+    _conclude(sweep)
+
+
+def _check(args: argparse.Namespace) -> None:
+    for flag, value in (("--jobs", args.jobs), ("--steps", args.steps)):
+        if value is not None and value < 1:
+            raise Refused(f"{flag} must be at least 1, not {value}")
+    if args.retries < 0:
+        raise Refused(f"--retries must not be negative, and is {args.retries}")
+    if args.address is not None and args.on != "ray":
+        raise Refused("--address is for Ray: add --on ray")
+    if args.dir.exists() and not args.dir.is_dir():
+        raise Refused(f"--dir {args.dir} is no folder")
+
+
+def _list() -> None:
+    rows = table("preset", "runs", "what it is", right=("runs",))
+    for preset in preset_names():
+        grid = load_grid(preset)
+        rows.add_row(preset, str(len(grid.runs())) if grid.trains else "–", grid.about)
+    show(rows, "A grid of your own is a TOML file of the same form: see docs/experiments.md. Next:")
+    show("  rewirl sweep paper/td3 --tasks HalfCheetah-v5 --dry-run")
+
+
+def _say_before(made: Plan, console: Console) -> None:
+    words = [f"{count(len(made.jobs), 'run')} in {made.folder}"]
+    known = (("done", "done"), ("cut", "to go on"), ("elsewhere", "running elsewhere"), ("new", "new"))
+    words += [f"{made.count(state)} {text}" for state, text in known if made.count(state)]
+    console.out(f"{made.grid.name}: {', '.join(words)}", highlight=False)
+
+
+def _conclude(sweep: Sweep) -> None:
+    """The exit code, in a sentence."""
+    jobs, again = len(sweep.plan.jobs), f"the same command does only what is missing:  {_command(sys.argv)}"
+    done = sweep.plan.count("done")
+    bad = sweep.of("failed", "blocked")
+    if bad:
+        names = ", ".join(name(sweep, job) for job in bad[:3]) + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
+        raise Failed(f"{len(bad)} of {jobs} runs failed ({names}), {done} are done; {again}")
+    if done < jobs:
+        raise Stopped(f"stopped with {done} of {jobs} runs done, the others are saved; {again}")
+
+
+def _command(words: Sequence[str]) -> str:
+    return shlex.join(["rewirl", *words[1:]])

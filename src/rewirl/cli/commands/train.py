@@ -1,0 +1,177 @@
+"""Train an agent on a task. Killed or stopped, the same command goes on where it was.
+
+METHOD is one of `rewirl methods`, TASK one of `rewirl tasks` or any Gymnasium task with a flat Box observation and a
+bounded Box action. Numbers that are not given are the paper's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from rewirl.agents.methods import KINDS, METHODS
+from rewirl.agents.options import Options, SACOptions, TD3Options
+from rewirl.cli.ui.output import only_shown
+from rewirl.cli.ui.parser import Parser, add_fields
+from rewirl.cli.ui.run_plan import check_threads, plan, sizes, unwirable
+from rewirl.cli.ui.session import train
+from rewirl.cli.ui.tables import show
+from rewirl.errors import Refused
+from rewirl.storage import inspect_run, run_folder
+from rewirl.storage.folder import folder_name
+from rewirl.training import Run
+from rewirl.training.config import RunConfig, all_hints, default_of, hints, overlay, parse_toml
+from rewirl.training.loggers import LOGGERS
+
+EXAMPLES = (
+    "rewirl train ds-td3 HalfCheetah-v5 --seed 1",
+    "rewirl train ds-td3 HalfCheetah-v5 --dry-run          what it will be, before anything starts",
+    "rewirl train ds-sac Ant-v5 --tau 1 --target-interval 1000",
+    "rewirl train static-td3 Pendulum-v1 --sparsity 0.8 --steps 20000 --random-steps 1000",
+    "rewirl train td3 HalfCheetah-v5 --initial-samples runs/HalfCheetah-v5/ds-td3-seed1",
+    "rewirl train --config my.toml --seed 2                flags win over the file",
+    "rewirl train --resume runs/HalfCheetah-v5/ds-td3-seed1",
+)
+WIRING = ("sparsity", "lambdas", "eta", "adapt_every", "block", "mean_moments")
+RUNS = Path("runs")
+
+
+def arguments(parser: Parser) -> None:
+    """All flags: those of the command, those of the run, and every number of the algorithms."""
+    parser.usage = f"{parser.prog} METHOD TASK [flags]"
+    parser.add_argument("method", nargs="?", metavar="METHOD", help=f"One of {', '.join(METHODS)}")
+    parser.add_argument("task", nargs="?", metavar="TASK", help="E.g. HalfCheetah-v5")
+    command = parser.add_argument_group("command")
+    command.add_argument("--config", type=Path, metavar="FILE", help="Read a TOML file; flags win over what it says")
+    command.add_argument(
+        "--run-dir", type=Path, metavar="DIR", help="The run's folder (default: runs/TASK/METHOD-seedSEED)"
+    )
+    command.add_argument("--name", metavar="NAME", help="The run's name instead of METHOD-seedSEED, below runs/TASK")
+    command.add_argument("--resume", type=Path, metavar="RUN", help="Go on with the run in this folder")
+    command.add_argument("--dry-run", action="store_true", help="Print config, links, FLOPs and memory; start nothing")
+    command.add_argument(
+        "--log", action="append", default=[], choices=list(LOGGERS), help="Also log there; may be repeated"
+    )
+    everything = list(hints(RunConfig))
+    run = parser.add_argument_group("run")
+    add_fields(run, RunConfig, [name for name in everything if name not in WIRING], _run_default)
+    add_fields(parser.add_argument_group("wiring"), RunConfig, WIRING, _run_default)
+    shared = list(hints(Options))
+    add_fields(parser.add_argument_group("TD3 and SAC"), Options, shared, _shared_default)
+    for kind in KINDS:
+        group = parser.add_argument_group(f"{kind.__name__.removesuffix('Options')} only")
+        own = [name for name in hints(kind) if name not in shared]
+        shared += own  # should another algorithm have a number of the same name
+        add_fields(group, kind, own, lambda name, kind=kind: _shown(default_of(kind, name)))  # type: ignore[misc]
+
+
+def run(args: argparse.Namespace) -> None:
+    """Starts the run, goes on with it, or says that it is done."""
+    flags = given(args)
+    if args.resume is not None:
+        folder, config = _resumed(args, flags)
+    else:
+        config = resolved(args, flags)
+        folder = folder_of(args, config)
+    carry_out(args, config, folder)
+
+
+def carry_out(
+    args: argparse.Namespace, config: RunConfig, folder: Path, welcome: Callable[[Run], str] | None = None
+) -> None:
+    """Trains, or with --dry-run says what would be trained."""
+    if args.dry_run:
+        show(plan(config, *sizes(config)))
+        return
+    only_shown()
+    train(config, folder, Console(highlight=False), logs=args.log, welcome=welcome)
+
+
+def given(args: argparse.Namespace) -> dict[str, Any]:
+    """The flags that belong to a run's config, those that were given."""
+    names = {"method", "task", *all_hints()}
+    return {name: value for name, value in vars(args).items() if name in names and value is not None}
+
+
+def resolved(args: argparse.Namespace, flags: Mapping[str, Any], usual: Mapping[str, Any] | None = None) -> RunConfig:
+    """The run that file and flags describe, the flags before the file, and the file before what is usual."""
+    words = overlay(usual or {}, config_file(args.config) if args.config else {})
+    words = overlay(words, flags)
+    for name in ("method", "task"):
+        if name not in words:
+            raise Refused(f"which {name}? For example: rewirl train {words.get('method', 'ds-td3')} HalfCheetah-v5")
+    return config_of(words)
+
+
+def config_of(words: Mapping[str, Any]) -> RunConfig:
+    """The run that these words describe, refused where there can be none."""
+    try:
+        config = RunConfig.resolve(**words)
+    except ValueError as error:
+        raise Refused(unwirable(words) or str(error)) from None
+    check_threads(config)
+    return config
+
+
+def folder_of(args: argparse.Namespace, config: RunConfig) -> Path:
+    """Where the run is, or will be."""
+    if args.run_dir is not None:
+        if ".." in args.run_dir.parts:
+            raise Refused(f"--run-dir must not go up with '..': write {args.run_dir.resolve()} instead")
+        if args.name is not None:
+            raise Refused("give --run-dir, the whole folder, or --name, its last part, and not both")
+        return Path(args.run_dir)
+    task = folder_name(config.task)
+    return run_folder(run_folder(RUNS, task), f"{config.method}-seed{config.seed}" if args.name is None else args.name)
+
+
+def _resumed(args: argparse.Namespace, flags: Mapping[str, Any]) -> tuple[Path, RunConfig]:
+    if args.config or args.run_dir or args.name is not None:
+        raise Refused("--resume takes all from the run folder: leave out --config, --run-dir and --name")
+    info = inspect_run(args.resume)
+    if info.config is None:
+        raise Refused(
+            f"{args.resume} cannot be resumed: {info.message}; each folder of {args.resume / 'checkpoint'} has a copy"
+        )
+    for name in ("method", "task"):
+        known = getattr(info.config, name)
+        if flags.get(name, known) != known:
+            raise Refused(
+                f"the {name} of {args.resume} is {known}, not {flags[name]}: leave it out, or begin another run"
+            )
+    return args.resume, config_of(overlay(info.config.items(), flags))
+
+
+def config_file(path: Path) -> dict[str, Any]:
+    """What a TOML file of the user's gives."""
+    try:
+        return parse_toml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(
+            f"cannot read the config {path}: {getattr(error, 'strerror', None) or 'it is not text'}"
+        ) from None
+    except ValueError as error:
+        raise Refused(f"{path}: {error}") from None
+
+
+def _run_default(name: str) -> str:
+    if name in ("eta", "random_steps"):
+        return f"{getattr(METHODS['td3'], name)} for TD3, {getattr(METHODS['sac'], name)} for SAC"
+    if name in ("sparsity", "lambdas"):
+        return {"sparsity": "0.5 where the paper has no λ", "lambdas": "the paper's for its tasks"}[name]
+    return _shown(default_of(RunConfig, name))
+
+
+def _shared_default(name: str) -> str:
+    td3, sac = (_shown(default_of(kind, name)) for kind in (TD3Options, SACOptions))
+    return td3 if td3 == sac else f"{td3} for TD3, {sac} for SAC"
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return ""
+    return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,30 @@
+"""Check every file of a run: checksums, wiring, numbers of rows."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rewirl.cli.ui.parser import Parser
+from rewirl.cli.ui.tables import show
+from rewirl.errors import Failed, Refused
+from rewirl.storage import verify
+
+EXAMPLES = ("rewirl verify runs/HalfCheetah-v5/ds-td3-seed1",)
+
+
+def arguments(parser: Parser) -> None:
+    """Which run."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="A run folder")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Says what is wrong, or that nothing is."""
+    if not (args.run / "config.toml").exists():
+        raise Refused(f"{args.run} is no run folder: it has no config.toml (rewirl list shows where runs are)")
+    wrong = verify(args.run)
+    for sentence in wrong:
+        show(sentence)
+    if wrong:
+        raise Failed(f"{args.run} has {len(wrong)} fault{'s' if len(wrong) > 1 else ''}")
+    show(f"{args.run}: every file is whole")

@@ -1,0 +1,4 @@
+"""The HTML page of `rewirl inspect --html`.
+
+The page of `rewirl report` is in `experiments/report`.
+"""

@@ -1,0 +1,128 @@
+"""What a run will be, before it is: its config, links, operations and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from rewirl.agents.box import ActionBox
+from rewirl.agents.costs import Costs, costs
+from rewirl.agents.methods import method
+from rewirl.agents.transitions import Transitions
+from rewirl.cli.ui.loading import loading
+from rewirl.cli.ui.tables import count, size, table
+from rewirl.envs.environment import Environment, make_by_name
+from rewirl.errors import Refused
+from rewirl.experiments.sweep.calibration import evaluations, longest_episode
+from rewirl.training.config import RunConfig
+
+BYTES = np.dtype(np.float32).itemsize
+MOST_THREADS = 256
+"""That the core can have."""
+
+
+def sizes(config: RunConfig) -> tuple[int, ActionBox]:
+    """Observations and action box of the task; refused when its networks cannot be wired as the config says."""
+    env = _environment(config)
+    check_threads(config)
+    try:
+        costs(env.n_obs, env.box.size, config.options, config.wiring())
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    return env.n_obs, env.box
+
+
+def unwirable(words: Mapping[str, Any]) -> str | None:
+    """Why the task's networks cannot have the links that these words ask for; None if that is not what is wrong.
+
+    A config alone knows no more than that no task could have them: what would be right depends on the task's widths.
+    """
+    asked = {name: words[name] for name in ("sparsity", "lambdas", "block") if words.get(name) is not None}
+    if ("sparsity" in asked) == ("lambdas" in asked):
+        return None
+    try:
+        config = RunConfig.resolve(**{**words, "sparsity": 0.0, "lambdas": None, "block": None})
+        env = _environment(config)
+        costs(env.n_obs, env.box.size, config.options, replace(config.wiring(), **{"sparsity": None, **asked}))
+    except ValueError as error:
+        return str(error)
+    except TypeError:
+        return None
+    return None
+
+
+def check_threads(config: RunConfig) -> None:
+    """Refused when the core could not have so many."""
+    if config.threads > MOST_THREADS:
+        raise Refused(f"threads must be from 1 to {MOST_THREADS}, not {config.threads}")
+
+
+def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
+    """All that `--dry-run` prints."""
+    # The networks are really built: what they hold is then counted, not guessed.
+    chosen = method(config.method)
+    agent = chosen.agent(n_obs, box, config.options, config.wiring(), np.random.default_rng(config.seed))
+    cost = costs(n_obs, box.size, config.options, config.wiring())
+    updates = max(config.steps - config.random_steps, 0)
+    watched = evaluations(config)
+
+    networks = table("network", "widths", "links per layer", "links", "of dense", right=("links", "of dense"))
+    for name, network in agent.networks.items():
+        widths, layers = (" → ".join(map(str, network.sizes)), " + ".join(f"{n:,}" for n in network.counts))
+        networks.add_row(name, widths, layers, f"{network.count:,}", f"{network.count / network.dense_count:.1%}")
+    networks.add_row("together", "", "", f"{cost.links:,}", f"{cost.links / cost.dense_links:.1%}", style="bold")
+
+    dense = dense_of(cost)
+    held = [part.bytes() for part in agent.networks.values()] + [part.bytes() for part in agent.targets.values()]
+    memory = sum(sum(part.values()) for part in held)
+    replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, box.size) * BYTES
+    # What evaluations.csv will say at the end, if no episode of an evaluation ends before its time.
+    acted = updates + watched * config.eval_episodes * longest_episode(config.task)
+    full, full_dense = (c.full_flops(updates, acted) for c in (cost, dense))
+    paper, paper_dense = (c.paper_flops(updates) for c in (cost, dense))
+    facts = table("", "")
+    facts.show_header = False
+    for name, value in (
+        ("sparsity", f"{cost.sparsity:.1%} of {cost.dense_links:,} weights do not exist"),
+        ("FLOPs, the paper's count", _times(f"{paper:.4e} for {updates:,} updates", paper, paper_dense)),
+        ("  as in the paper's tables", f"{cost.paper_flops(config.steps):.4e}, with an update in the random steps too"),
+        ("FLOPs, full count", _times(f"{full:.4e} for {updates:,} updates and {acted:,} actions", full, full_dense)),
+        ("", "with evaluations, each episode of them as long as it may get"),
+        ("memory of the networks", f"{size(memory)} with targets, gradients and Adam's moments"),
+        ("memory of the replay", f"{size(replay)} for {min(config.replay_size, config.steps):,} transitions"),
+        ("evaluations", f"{watched:,}, each of {count(config.eval_episodes, 'episode')}"),
+    ):
+        facts.add_row(name, value)
+    return Group(Text(config.to_toml().rstrip()), networks, facts, *map(Text, remarks(config)))
+
+
+def dense_of(cost: Costs) -> Costs:
+    """What the same agent costs with all links."""
+    return replace(cost, actor=cost.dense_actor, critic=cost.dense_critic)
+
+
+def remarks(config: RunConfig) -> Iterator[str]:
+    """What someone may not have meant."""
+    if config.steps <= config.random_steps:
+        acts = "samples of the initial policy" if config.initial_samples else "random actions"
+        yield (
+            f"Note: all {config.steps:,} steps are {acts}, so nothing is learned: "
+            f"lower --random-steps ({config.random_steps:,}) or raise --steps."
+        )
+
+
+def _environment(config: RunConfig) -> Environment:
+    with loading():
+        made = make_by_name(config.task)
+    env = Environment(made, config.task)
+    made.close()
+    return env
+
+
+def _times(text: str, flops: float, dense: float) -> str:
+    return f"{text}, {flops / dense:.4f} × dense" if dense else text

@@ -1,0 +1,294 @@
+"""Environments: made by name, instance or factory; their spaces checked, and every number that they give."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.typing import NDArray
+
+from rewirl.agents import ActionBox
+from rewirl.agents.methods import nearest
+from rewirl.envs.task_names import full_name, newer
+from rewirl.errors import Refused
+
+Floats = NDArray[np.float32]
+Env: TypeAlias = "gymnasium.Env[Any, Any]"
+EnvLike: TypeAlias = "str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]"
+"""A name for gymnasium.make, an environment, or a function that makes one."""
+
+BY_NAME = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
+"""Wrappers that gymnasium.make puts around a task by itself."""
+LARGEST = float(np.finfo(np.float32).max)
+SUPPORTED = "supported are observations in a flat Box (one dimension) and actions in a flat, bounded Box of floats"
+
+
+class Misbehaved(Exception):
+    """An environment raised an error, or gave a number that is none."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a run's environments come from."""
+
+    task: str
+    """What people call it."""
+    env: EnvLike
+
+    def make(self) -> Env:
+        """The environment to train in."""
+        if isinstance(self.env, gymnasium.Env):
+            return self.env
+        return self._new()
+
+    def another(self) -> Env:
+        """One more, that shares nothing with the first."""
+        if not isinstance(self.env, gymnasium.Env):
+            return self._new()
+        try:
+            return gymnasium.make(self.env.spec) if self.env.spec else copy.deepcopy(self.env)
+        except Exception as error:
+            raise Refused(
+                f"{self.task} cannot be made a second time for evaluation ({error}): give a function that makes it"
+            ) from error
+
+    def _new(self) -> Env:
+        if isinstance(self.env, str):
+            return make_by_name(self.env)
+        try:
+            made = self.env()  # type: ignore[operator]
+        except Exception as error:
+            raise Refused(f"{self.task} could not be made: {type(error).__name__}: {error}") from error
+        if not isinstance(made, gymnasium.Env):
+            raise Refused(f"{self.task} must be a gymnasium environment, not {type(made).__name__}")
+        return made
+
+
+def make_by_name(name: str, **options: Any) -> Env:
+    """What gymnasium.make gives with these options, or a refusal with the nearest name that there is.
+
+    >>> make_by_name("Pendulum-v1").action_space
+    Box(-2.0, 2.0, (1,), float32)
+    """
+    name = full_name(name)
+    try:
+        with _quiet_models(name), _quiet_versions(name):
+            return gymnasium.make(name, disable_env_checker=True, **options)  # its checks are ours, made once
+    except gymnasium.error.UnregisteredEnv:
+        raise Refused(f"there is no task {name!r}{nearest(name, gymnasium.registry)}") from None
+    except Exception as error:
+        better = f"; {newest} is there" if (newest := newer(name)) else ""
+        raise Refused(f"the task {name!r} could not be made: {str(error).rstrip('.')}{better}") from error
+
+
+@contextmanager
+def _quiet_versions(name: str) -> Iterator[None]:
+    """Of MuJoCo tasks -v2 and -v3 Gymnasium has nothing but a function that raises: the refusal says enough."""
+    spec = gymnasium.registry.get(name)
+    if spec is None or isinstance(spec.entry_point, str) or not newer(name):
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield
+
+
+@contextmanager
+def _quiet_models(name: str) -> Iterator[None]:
+    """MuJoCo 4 warns of the models that Gymnasium ships, on the terminal and into a file; no user can mend that."""
+    spec = gymnasium.registry.get(name)
+    if spec is None or "mujoco" not in str(spec.entry_point):
+        yield
+        return
+    import mujoco  # type: ignore[import-untyped]
+
+    mujoco.set_mju_user_warning(lambda _: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)
+
+
+def wrappers_of(env: Env) -> str:
+    """What its maker put around a task, with commas: wrappers, the outermost first, then arguments and a time limit
+    that are not the task's own.
+
+    >>> from gymnasium.wrappers import TransformReward
+    >>> wrappers_of(TransformReward(gymnasium.make("Pendulum-v1", g=9.81), abs))
+    'TransformReward, g=9.81'
+    >>> wrappers_of(gymnasium.make("Pendulum-v1"))
+    ''
+    """
+    found, spec = [], env.spec
+    while isinstance(env, gymnasium.Wrapper):
+        found.append(type(env).__name__)
+        env = env.env
+    found = [name for name in found if name not in BY_NAME]
+    if spec is not None and (usual := gymnasium.registry.get(spec.id)) is not None:
+        given = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
+        given["max_episode_steps"] = spec.max_episode_steps
+        known = {**usual.kwargs, "max_episode_steps": usual.max_episode_steps}
+        found += [f"{name}={_shown(value)}" for name, value in sorted(given.items()) if known.get(name) != value]
+    return ", ".join(found)
+
+
+def _shown(value: object) -> str:
+    """The same in every process: no addresses."""
+    return repr(value) if isinstance(value, str | int | float | tuple | list | None) else type(value).__name__
+
+
+class Environment:
+    """One environment as the loop wants it: every observation is a float32 array of its own, actions are in units of
+    the policy (unless `scaled` says that they are the environment's)."""
+
+    def __init__(self, env: Env, task: str, *, scaled: bool = False) -> None:
+        self.env, self.task = env, task
+        self.n_obs = _flat_observations(env, task)
+        self.box = _bounded_actions(env, task)
+        self._step = env.step
+        self._to_env = _converter(env.action_space, self.box, scaled)
+        self._shape = (self.n_obs,)
+        self._zeros = np.zeros(self.n_obs, dtype=np.float32)
+
+    def reset(self, seed: int | None = None) -> Floats:
+        """A new episode."""
+        try:
+            observation, _ = self.env.reset(seed=seed)
+        except Exception as error:
+            raise Misbehaved(f"{self.task} raised {type(error).__name__} in reset: {error}") from error
+        return self._checked(observation)
+
+    def step(self, action: Floats) -> tuple[Floats, float, bool, bool]:
+        """Observation, reward, terminated, truncated."""
+        try:
+            observation, reward, terminated, truncated, _ = self._step(self._to_env(action))
+            # In here too: what is no number or no truth value is the environment's fault, and nobody else's.
+            reward, terminated, truncated = float(reward), bool(terminated), bool(truncated)
+        except Exception as error:
+            raise Misbehaved(f"{self.task} raised {type(error).__name__} in step: {error}") from error
+        if not -LARGEST <= reward <= LARGEST:  # so NaN is caught as well
+            raise Misbehaved(f"{self.task} gave the reward {reward}, which is no finite float32")
+        return self._checked(observation), reward, terminated, truncated
+
+    def _checked(self, observation: Any) -> Floats:
+        # A copy always: many environments fill one array again and again.
+        try:
+            own = np.array(observation, dtype=np.float32, order="C")
+        except Exception as error:
+            raise Misbehaved(f"{self.task} gave an observation that is no array of numbers: {error}") from error
+        if own.shape != self._shape:
+            raise Misbehaved(f"{self.task} gave an observation of shape {own.shape}, its space says {self._shape}")
+        if own.dot(self._zeros) != 0:  # 0 · x is 0 for finite numbers alone: the quickest test of a short array
+            index = int(np.argmin(np.isfinite(own)))
+            raise Misbehaved(f"{self.task} gave observation[{index}] = {own[index]}, which is no finite float32")
+        return own
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """What the next episode will be drawn from. Its state is set in place: the environment may have shared it."""
+        return self.env.unwrapped.np_random
+
+    def generator_state(self) -> dict[str, Any] | None:
+        """None if it has no generator that we know."""
+        if not isinstance(self.generator, np.random.Generator):
+            return None
+        state = dict(self.generator.bit_generator.state)
+        return state if state.get("bit_generator") == "PCG64" else None
+
+    def set_generator_state(self, state: dict[str, Any]) -> None:
+        """What `generator_state` gave, of this environment or of another one like it."""
+        try:
+            self.generator.bit_generator.state = state
+        except Exception as error:
+            raise Misbehaved(f"{self.task} takes no state of its generator np_random: {error}") from error
+
+
+def _flat_observations(env: Env, task: str) -> int:
+    space = env.observation_space
+    if not isinstance(space, Box):
+        raise Refused(f"{task} has {type(space).__name__} observations: {SUPPORTED}{_flatten(space)}")
+    if len(space.shape) != 1:
+        raise Refused(f"{task} has observations of shape {space.shape}: {SUPPORTED}{_flatten(space)}")
+    if not 1 <= space.shape[0] <= 65_535:
+        raise Refused(f"{task} has {space.shape[0]} numbers in an observation: 1 to 65535 are supported")
+    return space.shape[0]
+
+
+def _flatten(space: gymnasium.Space[Any]) -> str:
+    return "; gymnasium.wrappers.FlattenObservation makes them flat" if space.is_np_flattenable else ""
+
+
+def _bounded_actions(env: Env, task: str) -> ActionBox:
+    space = env.action_space
+    if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating) or len(space.shape) != 1:
+        raise Refused(f"{task} has the action space {space}: {SUPPORTED}")
+    try:
+        return ActionBox(space.low, space.high)
+    except ValueError as error:
+        raise Refused(f"{task}: {error}") from None
+
+
+def _converter(space: gymnasium.Space[Any], box: ActionBox, scaled: bool) -> Callable[[Floats], NDArray[Any]]:
+    """From actions of the policy, or (`scaled`) of the environment in float32, to what its space contains."""
+    assert isinstance(space, Box)
+    convert: Callable[[Floats], NDArray[Any]] = np.asarray if scaled else box.to_env
+    if space.dtype == np.float32:
+        return convert
+    # Clipped, for a policy of another hand may have bounds that were rounded outward.
+    return lambda action: np.clip(convert(action).astype(space.dtype), space.low, space.high)
+
+
+def probe(source: Source, seed: int) -> str | None:
+    """What keeps a task from being repeated bit by bit, or None. Two short rollouts with one seed, and a third that
+    begins with the last episode, from the generator's state alone, as a resumed run does."""
+    first, state = _rollout(source, seed)
+    second, _ = _rollout(source, seed)
+    if first != second:
+        return f"{source.task} is not deterministic: with one seed and the same actions it went two ways"
+    if state is None:
+        return f"{source.task} keeps no NumPy generator in np_random: its next episode cannot be saved"
+    third, _ = _rollout(source, seed, state)
+    if third[-1] != first[-1]:
+        return f"{source.task} carries something from one episode to the next that its np_random does not tell"
+    return None
+
+
+def _rollout(
+    source: Source, seed: int, state: dict[str, Any] | None = None
+) -> tuple[list[list[bytes]], dict[str, Any] | None]:
+    """What is seen in the first steps of three episodes, or in the last one alone from a generator's state before it;
+    and that state."""
+    env = Environment(source.make(), source.task)
+    try:
+        seen = []
+        obs = env.reset(seed)
+        for episode in (1, 2, 3) if state is None else (3,):
+            if episode == 3:
+                if state is None:
+                    state = env.generator_state()
+                else:
+                    env.generator.bit_generator.state = state
+            if episode > 1:
+                obs = env.reset()
+            seen.append(_first_steps(env, obs, np.random.default_rng(episode)))
+        return seen, state
+    finally:
+        if env.env is not source.env:
+            env.env.close()
+
+
+def _first_steps(env: Environment, obs: Floats, rng: np.random.Generator, steps: int = 20) -> list[bytes]:
+    seen = [obs.tobytes()]
+    for _ in range(steps):
+        obs, reward, terminated, truncated = env.step(rng.uniform(-1, 1, env.box.size).astype(np.float32))
+        seen += [obs.tobytes(), str(reward).encode()]
+        if terminated or truncated:
+            break
+    return seen

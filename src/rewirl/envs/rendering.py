@@ -1,0 +1,161 @@
+"""Environments that can be seen: in a window where there is a screen, as pictures where there is none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.envs.environment import Env, make_by_name
+from rewirl.errors import Refused
+
+Frame = NDArray[np.uint8]
+"""(height, width, 3)."""
+
+SIZES = {"human": (960, 540), "rgb_array": (640, 360)}
+"""Width and height of MuJoCo's window and pictures, unless given; other tasks have sizes of their own."""
+FPS = 30
+"""Of a task that does not say how many of its steps are a second."""
+HEADLESS = ("egl", "osmesa")
+"""Ways of MuJoCo to draw without a screen, the quickest first."""
+PROBE = """\
+import mujoco, numpy
+model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><light/><geom size='1'/></worldbody></mujoco>")
+data = mujoco.MjData(model)
+mujoco.mj_forward(model, data)
+with mujoco.Renderer(model, 32, 32) as renderer:
+    renderer.update_scene(data)
+    raise SystemExit(0 if numpy.ptp(renderer.render()) else 1)
+"""
+"""Draws a ball, in a process of its own: a failed attempt spoils the next one, and a bad driver may crash."""
+
+
+def has_screen() -> bool:
+    """Whether a window can be opened, as far as one can tell beforehand."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def in_window(task: str, width: int | None = None, height: int | None = None) -> Env:
+    """The task in a window, which is redrawn at every step; refused where none can be opened."""
+    made = _made(task, "human", width, height)
+    if _has_mujoco(made):
+        import glfw
+
+        with warnings.catch_warnings(action="ignore"):
+            opened = glfw.init()
+        if not opened:  # a DISPLAY of yesterday, say: Gymnasium would go on, and GLFW end the whole process
+            made.close()
+            raise Refused("no window can be opened on this screen: film it with --video agent.mp4 or --gif agent.gif")
+    return made
+
+
+def as_pictures(task: str, width: int | None = None, height: int | None = None) -> Env:
+    """The task, drawn when its `render` is asked for; refused with what to install where nothing can be drawn."""
+    made = _made(task, "rgb_array", width, height)
+    if _has_mujoco(made) and "MUJOCO_GL" not in os.environ:
+        try:
+            os.environ["MUJOCO_GL"] = headless_way()
+        except Refused:
+            made.close()
+            raise
+    return made
+
+
+def headless_way() -> str:
+    """How MuJoCo can draw on this machine without a screen."""
+    for way in HEADLESS:
+        try:
+            drawn = subprocess.run(
+                [sys.executable, "-c", PROBE], env={**os.environ, "MUJOCO_GL": way}, capture_output=True, timeout=120
+            )
+        except subprocess.TimeoutExpired:
+            continue
+        if drawn.returncode == 0:
+            return way
+    raise Refused(
+        "nothing can be drawn here, since MuJoCo finds neither EGL nor OSMesa: install one of them (on Debian and "
+        "Ubuntu: apt install libegl1 libgl1, or apt install libosmesa6), or set MUJOCO_GL=glfw where there is a screen"
+    )
+
+
+def fps_of(env: Env) -> float:
+    """Steps that are a second of the task."""
+    return float(env.metadata.get("render_fps") or FPS)
+
+
+def picture(env: Env, task: str, size: tuple[int, int] | None = None) -> Frame:
+    """The environment as it is now, as (width, height) if given; refused where it cannot be drawn."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # what graphics libraries say before they fail
+            drawn = env.render()
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise Refused(f"{task} cannot be drawn: {error}") from None
+    except Exception as error:  # of graphics drivers, anything
+        way = os.environ.get("MUJOCO_GL")
+        hint = f": MUJOCO_GL={way} may be wrong here, leave it out or set another" if way and _has_mujoco(env) else ""
+        raise Refused(f"{task} cannot be drawn ({type(error).__name__}: {error}){hint}") from error
+    frame = np.asarray(drawn)
+    if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+        raise Refused(f"{task} draws no picture: its render must give bytes of shape (height, width, 3)")
+    if size and (frame.shape[1], frame.shape[0]) != size:
+        return _resized(frame, size)
+    return np.ascontiguousarray(frame)
+
+
+def window_closed(env: Env) -> bool:
+    """Whether the window of a MuJoCo task was closed by its user: Gymnasium would draw on, and crash."""
+    viewer = getattr(getattr(env.unwrapped, "mujoco_renderer", None), "viewer", None)
+    window = getattr(viewer, "window", None)
+    if window is None:
+        return False
+    import glfw
+
+    return bool(glfw.window_should_close(window))
+
+
+def _made(task: str, mode: str, width: int | None, height: int | None) -> Env:
+    given: dict[str, Any] = {"render_mode": mode}
+    spec = gymnasium.registry.get(task)
+    if spec is not None and "mujoco" in str(spec.entry_point):  # Gymnasium's own take a size
+        given |= {"width": width or SIZES[mode][0], "height": height or SIZES[mode][1]}
+    with warnings.catch_warnings(action="ignore"):  # Gymnasium's about the mode, which is looked at below
+        made = make_by_name(task, **given)
+    if made.render_mode != mode:
+        made.close()
+        raise Refused(f"{task} cannot be shown: it has no render mode {mode!r}")
+    if _has_mujoco(made):
+        _follow(made)
+    return made
+
+
+def _has_mujoco(env: Env) -> bool:
+    return hasattr(env.unwrapped, "mujoco_renderer")
+
+
+def _follow(env: Env) -> None:
+    """Turns to the camera that goes along with the body, if the model has one: Gymnasium's own stays where it was."""
+    import mujoco  # type: ignore[import-untyped]
+
+    inner: Any = env.unwrapped
+    camera = mujoco.mj_name2id(inner.model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
+    if camera >= 0:
+        tracking = {"type": mujoco.mjtCamera.mjCAMERA_TRACKING, "trackbodyid": inner.model.cam_bodyid[camera]}
+        shown = inner.mujoco_renderer
+        shown.camera_id = camera  # of pictures; a window has settings instead
+        shown.default_cam_config = {**(shown.default_cam_config or {}), **tracking}
+
+
+def _resized(frame: Frame, size: tuple[int, int]) -> Frame:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise Refused("to draw this task in another size needs Pillow: pip install 'rewirl[video]'") from None
+    return np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS))

@@ -1,0 +1,268 @@
+"""What an agent is: its networks link by link, the features it looks at, its dead neurons, how its wiring moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.agents import ActionBox
+from rewirl.envs.feature_names import action_names, observation_names
+from rewirl.errors import Failed, Refused
+from rewirl.experiments.analysis.wiring_history import Movement, movement_of
+from rewirl.nn import Network
+from rewirl.policies.policy import Policy, PolicyLayer
+from rewirl.storage import checkpoint
+from rewirl.storage.folder import RunFolder, RunInfo, inspect_run
+from rewirl.storage.run_state import UNFIT, Saved, part, unpack
+from rewirl.training.config import RunConfig
+from rewirl.training.evaluation.episodes import Evaluation
+from rewirl.training.evaluation.rollout import watch
+
+Counts = NDArray[np.int64]
+Shares = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Dead:
+    """Hidden neurons of a layer that can tell nothing: by the links alone."""
+
+    without_input: int
+    """No link leads to them: whatever is observed, they say the same."""
+    without_output: int
+    """No link leads on from them: whatever they say, nobody hears it."""
+    either: int
+
+
+@dataclass(frozen=True, eq=False)
+class Wired:
+    """A network as it is."""
+
+    name: str
+    step: int | None
+    """Of the run, when it was like this; None where that is not known."""
+    layers: Sequence[PolicyLayer]
+
+    @property
+    def links(self) -> int:
+        """Of all layers."""
+        return sum(layer.links for layer in self.layers)
+
+    @property
+    def dense_links(self) -> int:
+        """That a dense network of these widths has."""
+        return sum(layer.n_in * layer.n_out for layer in self.layers)
+
+    def dead(self) -> list[Dead]:
+        """Of each hidden layer."""
+        out = []
+        for before, after in pairwise(self.layers):
+            deaf, mute = np.diff(before.indptr) == 0, np.bincount(after.columns, minlength=after.n_in) == 0
+            out.append(Dead(int(deaf.sum()), int(mute.sum()), int((deaf | mute).sum())))
+        return out
+
+    def input_links(self) -> Counts:
+        """How many links each input kept."""
+        first = self.layers[0]
+        return np.bincount(first.columns, minlength=first.n_in)
+
+    def input_weight(self) -> Shares:
+        """Sum of the magnitudes of each input's weights."""
+        first = self.layers[0]
+        magnitudes = np.abs(first.weights).astype(np.float64)
+        weight: Shares = np.bincount(first.columns, weights=magnitudes, minlength=first.n_in).astype(np.float64)
+        return weight
+
+
+@dataclass(frozen=True)
+class Feature:
+    """An input and what the networks kept of it."""
+
+    name: str
+    actor_links: int | None
+    """None for an action, which the actor does not see."""
+    actor_weight: float
+    """Sum of magnitudes, as a share of the actor's whole first layer."""
+    critic_links: float | None
+    """Mean of the critics; None where they are not known."""
+    critic_weight: float
+    links_at_start: int | None
+    """Of the actor (for an action: of the first critic); None where that is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Activity:
+    """What the actor's hidden neurons did in some episodes."""
+
+    result: Evaluation
+    active: Sequence[Shares]
+    """For each hidden layer: the share of all steps in which each neuron was above 0."""
+
+    def never(self) -> list[int]:
+        """Neurons of each hidden layer that never were."""
+        return [int((shares == 0).sum()) for shares in self.active]
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """All that is known about an agent."""
+
+    policy: Policy
+    info: RunInfo | None
+    """Of the run; None for a policy file alone."""
+    networks: Sequence[Wired]
+    """The actor, then the critics where a checkpoint has them."""
+    movement: Movement | None
+    activity: Activity | None
+    notes: Sequence[str]
+    """Why something is not known."""
+
+    @property
+    def actor(self) -> Wired:
+        return self.networks[0]
+
+    @property
+    def critics(self) -> Sequence[Wired]:
+        return self.networks[1:]
+
+    def features(self, most: int | None = None) -> list[Feature]:
+        """The inputs, those first whose links carry most weight: observations by the actor's, then actions by the
+        critics'. `most` is of the observations alone: all actions, which are few, follow them."""
+        policy, n_obs = self.policy, self.policy.n_obs
+        names = observation_names(policy.task, n_obs)
+        actor = self.actor.input_links(), _share(self.actor.input_weight())
+        # The inputs of a critic are the observation and then the action.
+        width = n_obs + (policy.n_act if self.critics else 0)
+        critic_links, critic_weight = np.zeros(width), np.zeros(width)
+        for critic in self.critics:
+            critic_links += critic.input_links() / len(self.critics)
+            critic_weight += _share(critic.input_weight()) / len(self.critics)
+        known, start = bool(self.critics), self._links_at_start()
+        observations = [
+            Feature(
+                name=name,
+                actor_links=int(actor[0][i]),
+                actor_weight=float(actor[1][i]),
+                critic_links=float(critic_links[i]) if known else None,
+                critic_weight=float(critic_weight[i]),
+                links_at_start=None if start is None else int(start[i]),
+            )
+            for i, name in enumerate(names)
+        ]
+        actions = [
+            Feature(
+                name=name,
+                actor_links=None,
+                actor_weight=0.0,
+                critic_links=float(critic_links[n_obs + i]),
+                critic_weight=float(critic_weight[n_obs + i]),
+                links_at_start=None if start is None else int(start[n_obs + i]),
+            )
+            for i, name in enumerate(action_names(policy.task, policy.n_act) if known else ())
+        ]
+        return [
+            *sorted(observations, key=lambda feature: -feature.actor_weight)[:most],
+            *sorted(actions, key=lambda feature: -feature.critic_weight),
+        ]
+
+    def _links_at_start(self) -> Counts | None:
+        """Of every observation in the actor, then of every action in the first critic."""
+        if self.movement is None:
+            return None
+        n_obs, layers = self.policy.n_obs, self.movement.wiring
+        if ("actor", 0) not in layers or ("critic1", 0) not in layers:
+            return None
+        actor, critic = self.movement.per_input(("actor", 0))[0], self.movement.per_input(("critic1", 0))[0]
+        return np.concatenate([actor, critic[n_obs:]])
+
+
+def look(file: Path, *, episodes: int = 3, seed: int = 0) -> Inspection:
+    """Everything about the policy in a file; of its run too, if that is the folder that the file is in.
+
+    Nothing is written. `episodes` are those in which neurons are watched, 0 for none.
+    """
+    policy = Policy.load(file)
+    place = RunFolder(file.parent)
+    step = _step(policy)
+    networks = [Wired("actor", step, policy.layers)]
+    notes: list[str] = []
+    info = movement = None
+    if file in (place.policy, place.best_policy) and place.config.is_file():
+        info = inspect_run(place.path)
+    if info and not info.config:
+        notes.append(f"nothing else of the run is known: {place.config} cannot be read")
+    if info and info.config:
+        if file == place.policy:
+            networks += _critics(place, info.config, notes)
+        else:
+            notes.append("the critics are left out: those in the checkpoint belong to the last policy")
+        movement = _movement(place, info.config, step, notes)
+    return Inspection(policy, info, networks, movement, _activity(policy, episodes, seed, notes), notes)
+
+
+def _step(policy: Policy) -> int | None:
+    text = policy.metadata.get("step", "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _critics(place: RunFolder, config: RunConfig, notes: list[str]) -> list[Wired]:
+    """Of the newest checkpoint that is whole."""
+    for path in checkpoint.found(place.checkpoints):
+        try:
+            files = checkpoint.read(path)
+            saved = Saved.from_json(str(path / "run.json"), files["run.json"])
+            box = ActionBox(-np.ones(saved.n_act), np.ones(saved.n_act))
+            agent = config.build_agent(saved.n_obs, box, np.random.default_rng(0))
+            agent.load_state(part(unpack(str(path / "state.safetensors"), files["state.safetensors"]), "agent."))
+        except (Refused, OSError, *UNFIT) as error:
+            notes.append(f"the checkpoint {path.name} cannot be used ({error})")
+            continue
+        return [Wired(name, saved.step, _layers(net)) for name, net in agent.networks.items() if name != "actor"]
+    notes.append("the critics are not known: there is no whole checkpoint yet")
+    return []
+
+
+def _layers(network: Network) -> list[PolicyLayer]:
+    return [PolicyLayer.from_network(network, layer) for layer in range(network.layers)]
+
+
+def _movement(place: RunFolder, config: RunConfig, step: int | None, notes: list[str]) -> Movement | None:
+    if not config.wiring().rule.sparse:
+        return None
+    try:
+        found = movement_of(place, config, config.steps if step is None else step)
+    except (ValueError, OSError) as error:
+        notes.append(f"how the wiring moved is not known: {error}")
+        return None
+    if found is None:
+        notes.append("how the wiring moved is not known: no evaluation was logged in wiring.bin")
+    return found
+
+
+def _activity(policy: Policy, episodes: int, seed: int, notes: list[str]) -> Activity | None:
+    if episodes == 0:
+        return None
+    if not policy.task:
+        notes.append("which neurons never act is not known: the policy file does not say for which task it is")
+        return None
+    if policy.around:
+        notes.append(f"the episodes were without what was around the task, {policy.around}, which only Python knows")
+    try:
+        x, result = watch(policy, policy.task, episodes=episodes, seed=seed)
+    except (Refused, Failed) as error:
+        notes.append(f"which neurons never act is not known: {error}")
+        return None
+    active = []
+    for layer in policy.layers[:-1]:
+        x = np.maximum(layer(x), 0)
+        active.append(np.mean(x > 0, axis=0))
+    return Activity(result, active)
+
+
+def _share(values: Shares) -> Shares:
+    total = values.sum()
+    return values / total if total else values

@@ -1,0 +1,225 @@
+"""Run folders as data: what each run measured, whatever of its files is left, and what is missing."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.errors import Refused
+from rewirl.experiments.analysis.number_format import steps_text
+from rewirl.files import from_json, sha256
+from rewirl.policies import Policy
+from rewirl.storage import inspect_run, list_runs
+from rewirl.storage.folder import policy_file
+from rewirl.storage.initial_samples import BY_CONTENT
+from rewirl.storage.provenance import About
+from rewirl.storage.provenance import read as read_about
+from rewirl.storage.tables import whole_lines
+from rewirl.training.config import RunConfig
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+NEEDED = ("step", "return_mean")
+"""Columns of evaluations.csv without which there is no curve."""
+WANTED = ("seconds", "memory_mb", "links", "paper_flops", "full_flops")
+"""Columns that older versions may lack: they are NaN then."""
+UNKNOWN = "not written down"
+"""Of a run from before something was."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedRun:
+    """One run: its config and its evaluations."""
+
+    folder: Path
+    config: RunConfig
+    state: str
+    """running, done, stopped or failed."""
+    steps: Ints
+    """(evaluations,) at which it was evaluated."""
+    columns: dict[str, Floats]
+    """(evaluations,) each, by name: what `NEEDED` and `WANTED` list but the step."""
+    about: tuple[About, ...] = ()
+    """Its sessions; none where about.json is gone."""
+    start: str | None = None
+    """Whose samples it began with, if not random ones."""
+    is_source: bool = False
+    """Whether other runs begin with its policy."""
+
+    @property
+    def returns(self) -> Floats:
+        """(evaluations,) mean return of each."""
+        return self.columns["return_mean"]
+
+    @property
+    def last(self) -> int:
+        """The step of its last evaluation."""
+        return int(self.steps[-1])
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has all evaluations that its config asks for."""
+        return self.last + self.config.eval_every > self.config.steps
+
+    @cached_property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.config.method} on {self.config.task}, seed {self.config.seed}"
+
+    def until(self, step: int) -> dict[str, Floats]:
+        """Its columns up to a step."""
+        kept = self.steps <= step
+        return {name: values[kept] for name, values in self.columns.items()}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Runs, and a sentence for each thing that someone who looks for a run should know."""
+
+    runs: tuple[TrainedRun, ...]
+    notes: tuple[str, ...]
+
+
+def load(paths: Iterable[Path]) -> Loaded:
+    """All runs in some folders, each a run or a folder of runs. What cannot be used is said in the notes; Refused if
+    nothing can."""
+    folders: dict[Path, Path] = {}
+    given = list(paths)
+    for path in given:
+        if not path.is_dir():
+            raise Refused(f"there is no folder {path}: give run folders, or folders with runs in them")
+        found = [path] if (path / "config.toml").is_file() else [info.folder for info in list_runs(path)]
+        if not found:
+            raise Refused(f"there is no run in {path}: a run folder has a config.toml (see rewirl list)")
+        folders.update({folder.resolve(): folder for folder in found})
+    runs: list[TrainedRun] = []
+    notes: list[str] = []
+    for folder in folders.values():
+        try:
+            runs.append(load_run(folder))
+        except ValueError as error:
+            notes.append(f"{folder} is left out: {error}.")
+    if not runs:
+        raise Refused(f"no run in {', '.join(map(str, given))} can be reported: {' '.join(notes)}")
+    return Loaded(tuple(_with_sources(runs)), (*notes, *_about_versions(runs)))
+
+
+def _with_sources(runs: Sequence[TrainedRun]) -> list[TrainedRun]:
+    """Marks those whose policies others begin with, where the policies are left."""
+    wanted = {run.config.initial_samples for run in runs} - {None}
+    return [replace(run, is_source=_policy_content(run.folder) in wanted) for run in runs] if wanted else list(runs)
+
+
+def _policy_content(folder: Path) -> str | None:
+    try:
+        return BY_CONTENT + sha256(policy_file(folder).read_bytes())
+    except (OSError, Refused):
+        return None
+
+
+def load_run(folder: Path) -> TrainedRun:
+    """One run; ValueError says why it cannot be used. Only config.toml and evaluations.csv are needed."""
+    info = inspect_run(folder)
+    if info.config is None:
+        raise ValueError("its config.toml cannot be read")
+    try:
+        steps, columns = read_evaluations((folder / "evaluations.csv").read_bytes())
+    except OSError as error:
+        raise ValueError(f"its evaluations.csv cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise ValueError(f"its evaluations.csv cannot be read ({error})") from None
+    if not len(steps):
+        raise ValueError("it has no evaluations yet")
+    about = tuple(read_about(folder / "about.json")) or _from_checkpoint(folder)
+    return TrainedRun(folder, info.config, info.state, steps, columns, about, _start(folder, info.config))
+
+
+def _from_checkpoint(folder: Path) -> tuple[About, ...]:
+    """The versions of a run from before there was an about.json."""
+    newest = max(folder.glob("checkpoint/step-*/run.json"), default=None)
+    try:
+        versions = from_json(newest.read_bytes())["versions"] if newest else {}
+        known = {str(name): str(value) for name, value in versions.items()}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return ()
+    return (About(0, "", known, {}),) if known else ()
+
+
+def read_evaluations(content: bytes) -> tuple[Ints, dict[str, Floats]]:
+    """Steps and columns of an evaluations.csv of any version; ValueError for what is none.
+
+    >>> steps, columns = read_evaluations(b"step,return_mean\\n0,-1.5\\n5000,20\\n")
+    >>> steps, columns["return_mean"], columns["memory_mb"]
+    (array([   0, 5000]), array([-1.5, 20. ]), array([nan, nan]))
+    """
+    try:
+        rows = list(csv.DictReader(io.StringIO(whole_lines(content).decode("utf-8"))))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+    if rows and (missing := [name for name in NEEDED if rows[0].get(name) is None]):
+        raise ValueError(f"it has no column {missing[0]}")
+    steps = np.array([_read(int, row["step"], "step") for row in rows], dtype=np.int64)
+    columns = {
+        name: np.array([_read(float, row.get(name) or "nan", name) for row in rows]) for name in (*NEEDED[1:], *WANTED)
+    }
+    if np.any(np.diff(steps) <= 0) or not np.isfinite(columns["return_mean"]).all():
+        raise ValueError("its steps do not rise, or a return is no number")
+    return steps, columns
+
+
+def _read(kind: type[int] | type[float], text: str, column: str) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        what = "whole number" if kind is int else "number"
+        raise ValueError(f"its column {column} has {text[:20]!r}, which is no {what}") from None
+
+
+def _start(folder: Path, config: RunConfig) -> str | None:
+    """Whose samples a run began with: the policy's method and age where its copy is left, else its hash."""
+    given = config.initial_samples
+    if given is None:
+        return None
+    try:
+        about = Policy.load(folder / "initial_policy.safetensors").metadata
+        return f"{about['method']} at {steps_text(int(about['step']))}"
+    except (OSError, KeyError, ValueError):
+        return given.removeprefix(BY_CONTENT)[:8]
+
+
+def counted(runs: Sequence[TrainedRun], what: str) -> dict[str, dict[str, int]]:
+    """How many runs had each value of each of their versions, or of what is known of their machines; UNKNOWN for runs
+    that wrote down such things, and not this one."""
+    found: dict[str, dict[str, int]] = {}
+    written = [[getattr(session, what) for session in run.about] for run in runs]
+    for sessions in written:
+        for name, value in dict.fromkeys(pair for session in sessions for pair in session.items()):
+            counts = found.setdefault(name, {})
+            counts[value] = counts.get(value, 0) + 1
+    for name, counts in found.items():
+        if lacking := sum(any(sessions) and not any(name in known for known in sessions) for sessions in written):
+            counts[UNKNOWN] = lacking
+    return found
+
+
+def _about_versions(runs: Sequence[TrainedRun]) -> list[str]:
+    """What differs between the runs in how they were made."""
+    notes = []
+    for what in ("versions", "machine"):
+        for name, counts in counted(runs, what).items():
+            if len(counts) > 1:
+                shown = ", ".join(f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in sorted(counts.items()))
+                effect = "wall-clock is not comparable" if what == "machine" else "they are mixed here"
+                notes.append(f"The runs differ in {name}: {shown}; {effect}.")
+    if lacking := [run for run in runs if np.isnan(run.columns["memory_mb"]).all()]:
+        names = "; ".join(run.name for run in lacking[:3]) + (" and others" if len(lacking) > 3 else "")
+        notes.append(f"{len(lacking)} of {len(runs)} runs were logged by a version without memory: {names}.")
+    return notes

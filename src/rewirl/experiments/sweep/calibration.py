@@ -1,0 +1,123 @@
+"""How long runs will take and how much disk they need, from a few seconds of each kind in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rewirl.envs.environment import make_by_name
+from rewirl.policies.policy import Policy
+from rewirl.storage import start
+from rewirl.storage.replay_file import ReplayFile
+from rewirl.training import RunConfig, evaluate_policy
+
+SHAPES = ("method", "task", "sparsity", "lambdas", "block", "hidden", "batch", "policy_delay", "threads")
+"""What the time of a step depends on."""
+SECONDS = 1.5
+"""Of updates, per kind."""
+EPISODE = 1000
+"""Steps of an episode of a task that has no time limit: not known, so a round number."""
+ROW = 300
+"""Bytes of a row of evaluations.csv, about."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What one kind of run takes."""
+
+    random_step: float
+    """Seconds of a step without learning."""
+    step: float
+    """Seconds of a step with an update."""
+    evaluation_step: float
+    episode: int
+    """Steps of an episode, at most."""
+    state: int
+    """Bytes of a checkpoint."""
+    policy: int
+    record: int
+    """Bytes of a transition in the replay."""
+    links: int
+    """Weights of dense networks of these widths."""
+
+    def seconds(self, config: RunConfig, done: int = 0) -> float:
+        """What is left of a run after so many steps; episodes of an evaluation are taken as long as they may get."""
+        random = max(min(config.random_steps, config.steps) - done, 0)
+        learning = max(config.steps - max(done, config.random_steps), 0)
+        evaluated = evaluations(config) * max(config.steps - done, 0) / config.steps
+        evaluating = evaluated * config.eval_episodes * self.episode * self.evaluation_step
+        return random * self.random_step + learning * self.step + evaluating
+
+    def replay_bytes(self, config: RunConfig) -> int:
+        """What the replay takes while a run goes on."""
+        return ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every) * self.record
+
+    def kept_bytes(self, config: RunConfig) -> int:
+        """What is left of a run when it is done."""
+        rows = evaluations(config)
+        wiring = 0 if config.wiring().rule.name == "dense" else rows * self.links // 8
+        kept = self.replay_bytes(config) if config.keep_replay else 0
+        return self.state + 3 * self.policy + 2 * rows * ROW + wiring + kept
+
+
+def kind_of(config: RunConfig) -> RunConfig:
+    """What runs of the same cost per step have in common, as a config that can be tried in memory.
+
+    >>> one, two = (RunConfig.resolve(method="ds-td3", task="Ant-v5", seed=n, steps=10**n) for n in (5, 6))
+    >>> kind_of(one) == kind_of(two)
+    True
+    """
+    shape = {name: value for name, value in config.items().items() if name in SHAPES}
+    small: dict[str, Any] = {"seed": 0, "eval_every": 0, "replay_size": 20_000, "random_steps": 300, "steps": 20_000}
+    return RunConfig.resolve(**shape, **small)
+
+
+def calibrate(kind: RunConfig, seconds: float = SECONDS) -> Calibration:
+    """Tries a kind of run for some seconds. Refused if it cannot be trained at all."""
+    with start(kind) as run:
+        run.train(50)  # what is slow for the first time only
+        random_step = _seconds_per_step(run.train, 50, kind.random_steps)
+        run.train(kind.random_steps + 20)
+        until = time.perf_counter() + seconds
+        step = [_seconds_per_step(run.train, run.step, run.step + 50)]
+        while time.perf_counter() < until and run.step + 50 <= kind.steps:
+            step.append(_seconds_per_step(run.train, run.step, run.step + 50))
+        policy = run.policy()
+        state = sum(array.nbytes for array in run.agent.state().values())
+        width, links = run.shape.width * 4, run.costs.dense_links
+    began = time.perf_counter()
+    evaluation = evaluate_policy(policy, kind.task, episodes=1)
+    return Calibration(
+        random_step=random_step,
+        step=sorted(step)[len(step) // 2],
+        evaluation_step=(time.perf_counter() - began) / evaluation.steps,
+        episode=longest_episode(kind.task),
+        state=state,
+        policy=_bytes(policy),
+        record=width,
+        links=links,
+    )
+
+
+def _seconds_per_step(train: Callable[[int], None], first: int, until: int) -> float:
+    began = time.perf_counter()
+    train(until)
+    return (time.perf_counter() - began) / (until - first)
+
+
+def evaluations(config: RunConfig) -> int:
+    """How many a run has."""
+    return config.steps // config.eval_every + 1 if config.eval_every else 0
+
+
+def longest_episode(task: str) -> int:
+    """Steps of an episode, at most."""
+    env = make_by_name(task)
+    env.close()
+    return (env.spec.max_episode_steps if env.spec else None) or EPISODE
+
+
+def _bytes(policy: Policy) -> int:
+    return sum(8 * layer.links + 8 * layer.n_out for layer in policy.layers)

@@ -1,0 +1,29 @@
+"""Which run is which: by what its config computes, and not by what its folder is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rewirl.files import sha256, to_json
+from rewirl.storage import RunInfo, list_runs
+from rewirl.training.config import RunConfig
+
+
+def content_of(config: RunConfig) -> str:
+    """What a run computes, as a hash: the same for two configs whose runs agree bit by bit as far as both go.
+
+    >>> one = RunConfig.resolve(method="ds-td3", task="HalfCheetah-v5", seed=1, steps=1000)
+    >>> same = RunConfig.resolve(method="ds-td3", task="HalfCheetah-v5", seed=1, lambdas=(7, 64), threads=2)
+    >>> content_of(one) == content_of(same)
+    True
+    """
+    return sha256(to_json({name: value for name, value in config.items().items() if name not in RunConfig.FREE}))
+
+
+def known_runs(folder: Path) -> dict[str, list[RunInfo]]:
+    """All runs below a folder by their content, those that went furthest first."""
+    found: dict[str, list[RunInfo]] = {}
+    for info in list_runs(folder) if folder.is_dir() else []:
+        if info.config is not None:
+            found.setdefault(content_of(info.config), []).append(info)
+    return {content: sorted(infos, key=lambda info: -info.step) for content, infos in found.items()}

@@ -1,0 +1,144 @@
+"""Who does the runs of a sweep: on this machine, processes side by side, each the normal `rewirl train`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from rewirl.errors import Stopped
+from rewirl.memory import free_memory
+from rewirl.training.config import RunConfig
+
+LOG = "train.log"
+"""In a run's folder: what the run says, all sessions together."""
+RUN_MEMORY = 200 * 2**20
+"""Bytes that a run is expected to take before one is known to take more."""
+GROWING = 20.0
+"""Seconds after which a run has what memory it needs: until then it is counted as if it had none."""
+SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""One thread each: what libraries would take else."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run came back."""
+
+    code: int
+    """The exit code of `rewirl train`; minus the signal's number if it was killed."""
+    message: str = ""
+
+    @property
+    def stopped(self) -> bool:
+        return self.code == Stopped.exit_code
+
+
+class Workers(Protocol):
+    """Takes runs and says how they ended."""
+
+    def room(self) -> bool:
+        """Whether one more can be started now."""
+
+    def start(self, key: int, config: RunConfig, folder: Path) -> None:
+        """Begins a run, or goes on with it. `key` is for `ended` and `stop`."""
+
+    def ended(self) -> list[tuple[int, Ending]]:
+        """Those that came back since the last call."""
+
+    def took(self, megabytes: float) -> None:
+        """A run was seen to take so much memory."""
+
+    def stop(self, key: int | None = None) -> None:
+        """Asks one or all to save and end."""
+
+    def kill(self) -> None:
+        """Ends all at once; what they saved before is whole."""
+
+    def close(self) -> None:
+        """Nothing more will be asked."""
+
+
+class Processes:
+    """Some processes at a time on this machine, and never more than fit into its memory."""
+
+    def __init__(self, jobs: int, free: Callable[[], int] = free_memory) -> None:
+        self._jobs, self._free = jobs, free
+        self._running: dict[int, tuple[subprocess.Popen[bytes], Path, int]] = {}
+        self._began: dict[int, float] = {}
+        self._configs = tempfile.TemporaryDirectory(prefix="rewirl-sweep-")
+        self.memory = RUN_MEMORY
+        """Bytes that one more run may take."""
+
+    def room(self) -> bool:
+        if len(self._running) >= self._jobs:
+            return False
+        growing = sum(time.monotonic() - self._began[key] < GROWING for key in self._running)
+        return not self._running or self._free() > self.memory * (growing + 1)
+
+    def took(self, megabytes: float) -> None:
+        self.memory = max(self.memory, int(megabytes * 2**20))
+
+    def start(self, key: int, config: RunConfig, folder: Path) -> None:
+        file = Path(self._configs.name, f"{key}.toml")
+        file.write_text(config.to_toml(), encoding="utf-8")
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "rewirl", "train", "--config", str(file), "--run-dir", str(folder.resolve())]
+        with (folder / LOG).open("ab") as log:
+            since = log.tell()
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **dict.fromkeys(SINGLE, "1"), "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,  # Ctrl-C is for the sweep, which tells them
+            )
+        self._running[key] = process, folder, since
+        self._began[key] = time.monotonic()
+
+    def ended(self) -> list[tuple[int, Ending]]:
+        back = []
+        for key, (process, folder, since) in list(self._running.items()):
+            code = process.poll()
+            if code is not None:
+                del self._running[key]
+                back.append((key, Ending(code, _why(code, folder, since))))
+        return back
+
+    def stop(self, key: int | None = None) -> None:
+        for number, (process, *_) in self._running.items():
+            if key is None or key == number:
+                process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        for process, *_ in self._running.values():
+            process.kill()
+        for process, *_ in self._running.values():
+            process.wait()
+        self._running.clear()
+
+    def close(self) -> None:
+        self._configs.cleanup()
+
+
+def _why(code: int, folder: Path, since: int) -> str:
+    """What a run that did not end well said last; its log from `since` on is its own."""
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    if code == 0:
+        return ""
+    try:
+        with (folder / LOG).open("rb") as log:
+            log.seek(since)
+            lines = log.read().decode("utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    said = [line.removeprefix("rewirl: ") for line in lines if line.startswith("rewirl: ")]
+    return next(iter([*said[-1:], *lines[-1:]]), f"it ended with code {code}")

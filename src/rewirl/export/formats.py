@@ -1,0 +1,48 @@
+"""From a policy to something that runs elsewhere: what the command line calls."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.export.c_source import CExport, export_c
+from rewirl.export.errors import ExportError
+from rewirl.export.onnx_graph import OnnxExport, export_onnx
+from rewirl.policies.policy import Policy
+
+FORMS = ("c", "onnx")
+
+
+def export(
+    policy: Policy,
+    to: str,
+    out: str | Path,
+    *,
+    name: str = "policy",
+    dtype: str = "f32",
+    sparse: bool = False,
+    observations: NDArray[np.float32] | None = None,
+) -> CExport | OnnxExport:
+    """Writes `policy` as C source (`to="c"`) into the folder `out`; or as ONNX (`to="onnx"`) to the file `out` if that
+    ends in `.onnx`, else to `name`.onnx in the folder `out`. Print the result to tell a person about it.
+
+    `dtype` and `observations` are for C (see `export_c`), `sparse` is for ONNX (see `export_onnx`).
+    """
+    if to not in FORMS:
+        near = get_close_matches(to, FORMS, 1, 0.4)
+        raise ExportError(
+            f"cannot export to {to!r}" + (f", did you mean {near[0]!r}?" if near else ": c or onnx is right")
+        )
+    if to == "c":
+        if sparse:
+            raise ExportError("only ONNX has a choice of sparse and dense: C source holds nothing but the links anyway")
+        return export_c(policy, out, name, dtype, observations)
+    if dtype != "f32":
+        raise ExportError(f"weights of {dtype!r} are for C source: an ONNX file has f32")
+    if not name or Path(name).name != name:
+        raise ExportError(f"{name!r} cannot be a file's name: take one without folders in it")
+    out = Path(out)
+    return export_onnx(policy, out if out.suffix == ".onnx" and not out.is_dir() else out / f"{name}.onnx", sparse)

@@ -1,0 +1,130 @@
+"""A policy as an ONNX graph: from observations to actions in the environment's own units, any number at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rewirl.export.action_scaling import box_in_float32
+from rewirl.export.errors import ExportError
+from rewirl.export.output_folder import prepare_folder, refuse_folder
+from rewirl.files import write_aside
+from rewirl.policies.layer import PolicyLayer
+from rewirl.policies.policy import Policy
+
+OPSET, IR_VERSION = 17, 8
+"""Old enough for runtimes of 2022, and new enough for everything that is needed."""
+LARGEST = 2**31 - 2**20
+"""Bytes of weights: Protocol Buffers end at 2 GiB."""
+
+
+@dataclass(frozen=True)
+class OnnxExport:
+    """What was written."""
+
+    path: Path
+    bytes: int
+    """Of the file."""
+    difference: float | None
+    """Largest distance of onnxruntime's actions from the policy's, in shares of half the range; None without it."""
+
+    def __str__(self) -> str:
+        checked = "not checked: onnxruntime is not installed"
+        if self.difference is not None:
+            checked = f"actions differ from the policy's by at most {self.difference:.1e} of half the range"
+        return f"{self.path}\n{self.bytes:,} bytes, {checked}"
+
+
+def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxExport:
+    """Writes the deterministic policy: input `observation` (n, n_obs), output `action` (n, n_act), n left open.
+
+    With `sparse`, a layer that lacks links has a sparse initializer: 12 bytes for each link instead of 4 for each
+    place, so that the file is smaller from 67% sparsity on. onnxruntime makes dense matrices of them when it loads the
+    file, so neither its speed nor its memory depends on this.
+    """
+    onnx = _module("onnx")
+    path = Path(path)
+    acting = policy.acting()
+    places = sum(layer.n_in * layer.n_out for layer in acting.layers)
+    if 4 * places > LARGEST:
+        raise ExportError(
+            f"its {places} places, dense as runtimes want them, do not fit ONNX: at most {LARGEST // 4} do"
+        )
+    prepare_folder(path.parent)
+    refuse_folder(path)
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    nodes, dense, sparsely, x = [], [], [], "observation"
+    for number, layer in enumerate(acting.layers):
+        weights, bias, out = f"weights.{number}", f"bias.{number}", f"layer.{number}"
+        if sparse and layer.density < 1:
+            sparsely.append(_sparse(onnx, weights, layer))
+        else:
+            dense.append(numpy_helper.from_array(np.ascontiguousarray(layer.dense().T), weights))
+        dense.append(numpy_helper.from_array(layer.bias, bias))
+        nodes.append(helper.make_node("Gemm", [x, weights, bias], [out], name=out))
+        x = out
+        if number + 1 < len(acting.layers):
+            x = f"relu.{number}"
+            nodes.append(helper.make_node("Relu", [out], [x], name=x))
+    center, half = box_in_float32(acting.low, acting.high)
+    box = {"center": center, "half": half, "low": acting.low, "high": acting.high}
+    dense += [numpy_helper.from_array(values, name) for name, values in box.items()]
+    steps = [("Tanh", [x]), ("Mul", ["half"]), ("Add", ["center"]), ("Max", ["low"]), ("Min", ["high"])]
+    for number, (operator, operands) in enumerate(steps):
+        inputs = operands if operator == "Tanh" else [x, *operands]
+        x = "action" if number + 1 == len(steps) else operator.lower()
+        nodes.append(helper.make_node(operator, inputs, [x], name=operator.lower()))
+    real = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        nodes,
+        "policy",
+        [helper.make_tensor_value_info("observation", real, ["n", acting.n_obs])],
+        [helper.make_tensor_value_info("action", real, ["n", acting.n_act])],
+        initializer=dense,
+        sparse_initializer=sparsely,
+    )
+    opset = [helper.make_opsetid("", OPSET)]
+    model = helper.make_model(
+        graph, opset_imports=opset, ir_version=IR_VERSION, producer_name="rewirl", producer_version=version("rewirl")
+    )
+    helper.set_model_props(model, {**policy.metadata, "algorithm": policy.algorithm, "task": policy.task})
+    onnx.checker.check_model(model)
+    content = model.SerializeToString(deterministic=True)
+    difference = _difference(policy, content)
+    write_aside(path, content)
+    return OnnxExport(path, len(content), difference)
+
+
+def _difference(policy: Policy, model: bytes) -> float | None:
+    """How far onnxruntime's actions are from the policy's, where it is installed."""
+    try:
+        runtime = _module("onnxruntime")
+    except ExportError:
+        return None
+    observations = np.random.default_rng(0).standard_normal((1000, policy.n_obs), dtype=np.float32)
+    session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (actions,) = session.run(["action"], {"observation": observations})
+    half = (policy.high.astype(np.float64) - policy.low) / 2
+    return float((np.abs(actions.astype(np.float64) - policy.predict(observations)[0]) / half).max())
+
+
+def _sparse(onnx: Any, name: str, layer: PolicyLayer) -> Any:
+    """The layer's matrix (inputs, outputs), of which only the links are written down."""
+    places = layer.columns.astype(np.int64) * layer.n_out + layer.rows()
+    order = np.argsort(places)
+    values = onnx.numpy_helper.from_array(layer.weights[order], name)
+    return onnx.helper.make_sparse_tensor(
+        values, onnx.numpy_helper.from_array(places[order], f"{name}.places"), [layer.n_in, layer.n_out]
+    )
+
+
+def _module(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ExportError(f"an export to ONNX needs the package {name}: pip install 'rewirl[onnx]'") from None

@@ -1,0 +1,27 @@
+"""Where exports are written: checked before any work is done for them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from rewirl.export.errors import ExportError
+
+
+def refuse_folder(path: Path) -> None:
+    """Refuses a folder where a file is to be, before any file is written."""
+    if path.is_dir():
+        raise ExportError(f"{path} is a folder, and a file is to be written there: give another --out or --name")
+
+
+def prepare_folder(folder: Path) -> Path:
+    """`folder`, made if need be, and known to take files: refused otherwise, before any work is done for it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ExportError(
+            f"cannot write to {folder}: {error.strerror}; give a folder that can be written to"
+        ) from error
+    return folder

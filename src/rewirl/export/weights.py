@@ -1,0 +1,93 @@
+"""How exported weights are stored, and what that costs in accuracy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.export.errors import ExportError
+from rewirl.policies.layer import Floats, PolicyLayer
+from rewirl.policies.policy import Policy
+
+BYTES = {"f32": 4, "f16": 2, "int8": 1}
+"""Ways to store a weight, and the bytes that one takes."""
+LARGEST_F16 = 65504.0
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """A layer's weights as they are stored."""
+
+    codes: NDArray[Any]
+    """One for each link: float32, the bits of a half (uint16), or int8."""
+    scale: Floats | None
+    """int8 alone: what a code of each output is multiplied by."""
+    values: Floats
+    """The weights that come out of it."""
+
+
+def stored(layer: PolicyLayer, dtype: str) -> Stored:
+    """The layer's weights in `dtype`, each rounded to the nearest that there is."""
+    check_dtype(dtype)
+    if dtype == "f32":
+        return Stored(layer.weights, None, layer.weights)
+    if dtype == "f16":
+        if layer.links and (largest := float(np.abs(layer.weights).max())) > LARGEST_F16:
+            raise ExportError(
+                f"a weight of {largest:g} does not fit f16, which ends at {LARGEST_F16:g}: take f32 or int8"
+            )
+        half = layer.weights.astype(np.float16)
+        return Stored(half.view(np.uint16), None, half.astype(np.float32))
+    rows = layer.rows()
+    largest_of_row = np.zeros(layer.n_out, dtype=np.float32)
+    np.maximum.at(largest_of_row, rows, np.abs(layer.weights))
+    scale = largest_of_row / np.float32(127)
+    scale[scale == 0] = 1  # a row of zeros (or of numbers next to it) is stored as zeros
+    codes = np.clip(np.rint(layer.weights / scale[rows]), -127, 127).astype(np.int8)
+    return Stored(codes, scale, codes * scale[rows])
+
+
+def as_stored(policy: Policy, dtype: str) -> Policy:
+    """The policy with its weights as they come out of `dtype`."""
+    layers = [replace(layer, weights=stored(layer, dtype).values) for layer in policy.layers]
+    return replace(policy, layers=layers)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """How far actions move by the way in which weights are stored, in shares of half the action's range."""
+
+    largest: float
+    """Over all observations and dimensions of the action."""
+    mean: float
+    """Of the same."""
+    observations: int
+    """How many were tried."""
+
+    def __str__(self) -> str:
+        tried = f"{self.observations} observations"
+        return f"at most {self.largest:.3%}, {self.mean:.3%} on average, of half the range ({tried})"
+
+
+def accuracy_loss(policy: Policy, dtype: str, observations: Floats | None = None) -> Loss:
+    """What storing weights in `dtype` does to the actions, on `observations` or else on 1000 standard normal ones."""
+    if observations is None:
+        observations = np.random.default_rng(0).standard_normal((1000, policy.n_obs), dtype=np.float32)
+    if observations.ndim != 2 or observations.shape[1] != policy.n_obs or not len(observations):
+        raise ExportError(f"observations must be rows of {policy.n_obs} numbers, not of shape {observations.shape}")
+    policy = policy.acting()
+    half = (policy.high.astype(np.float64) - policy.low) / 2
+    apart = np.abs(
+        as_stored(policy, dtype).predict(observations)[0] - policy.predict(observations)[0].astype(np.float64)
+    )
+    apart /= half
+    return Loss(float(apart.max()), float(apart.mean()), len(observations))
+
+
+def check_dtype(dtype: str) -> None:
+    """Refuses a way to store weights that there is not."""
+    if dtype not in BYTES:
+        raise ExportError(f"dtype must be {', '.join(list(BYTES)[:-1])} or {list(BYTES)[-1]}, not {dtype!r}")

@@ -1,0 +1,9 @@
+"""A trained policy: in memory, and as one file.
+
+Needs NumPy and safetensors alone: no core, no environments. Other formats are in `export/`.
+"""
+
+from rewirl.policies.policy import Policy, PolicyLayer
+from rewirl.policies.sealed_file import PolicyFileError
+
+__all__ = ["Policy", "PolicyFileError", "PolicyLayer"]

@@ -1,0 +1,276 @@
+"""What acts: a policy as a small file and a few lines of NumPy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rewirl.policies import sealed_file as container
+from rewirl.policies.layer import Floats, PolicyLayer, _owned
+from rewirl.policies.sealed_file import PolicyFileError
+
+__all__ = ["Policy", "PolicyFileError", "PolicyLayer"]
+
+FORMAT, FORMAT_VERSION = "rewirl-policy", 1
+PARTS = ("indptr", "columns", "weights", "bias")
+"""Arrays of a layer in the file."""
+ALGORITHMS = {"td3": 1, "sac": 2}
+"""Outputs of the network per dimension of the action: TD3 has the action alone, SAC mean and log-std."""
+LOG_STD = (np.float32(-20), np.float32(2))
+"""What SAC's log-std is clamped to."""
+OWN_METADATA = ("format", "format_version", "rewirl", "algorithm", "task", "sizes", "links", "sha256")
+"""Names in the file's metadata that are the format's own."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Policy:
+    """A trained policy: layers with ReLU between them, then tanh, then the action box.
+
+    Needs NumPy alone. `predict` speaks as Stable-Baselines3 does.
+
+    >>> link = np.array([0, 1], np.int32), np.array([0], np.int32), np.array([1], np.float32), np.array([0], np.float32)
+    >>> low, high = np.array([0], np.float32), np.array([10], np.float32)
+    >>> policy = Policy(layers=[PolicyLayer(1, 1, *link)], low=low, high=high, algorithm="td3", task="Toy-v0")
+    >>> policy.predict([0.0])
+    (array([5.], dtype=float32), None)
+    """
+
+    layers: Sequence[PolicyLayer]
+    """From the observation to the network's outputs."""
+    low: Floats
+    """Lowest action, per dimension."""
+    high: Floats
+    """Highest action, per dimension."""
+    algorithm: str
+    """`td3` or `sac`."""
+    task: str = ""
+    """What it was trained for."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Anything else to keep with it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        object.__setattr__(self, "metadata", dict(self.metadata))
+        object.__setattr__(self, "low", _owned("low", self.low, np.dtype(np.float32)))
+        object.__setattr__(self, "high", _owned("high", self.high, np.dtype(np.float32)))
+        if not self.layers:
+            raise ValueError("a policy needs at least one layer")
+        for number, (before, after) in enumerate(pairwise(self.layers), start=1):
+            if before.n_out != after.n_in:
+                raise ValueError(
+                    f"layer {number} takes {after.n_in} inputs, but layer {number - 1} has {before.n_out} outputs"
+                )
+        if len(self.low) != len(self.high) or not (
+            np.isfinite(self.low).all() and np.isfinite(self.high).all() and (self.low < self.high).all()
+        ):
+            raise ValueError(
+                f"an action box needs finite lows below finite highs, not low {self.low}, high {self.high}"
+            )
+        outputs = _outputs(self.algorithm, len(self.low))
+        if not len(self.low) or self.layers[-1].n_out != outputs:
+            raise ValueError(
+                f"a {self.algorithm} policy with {len(self.low)} action dimensions has {outputs} outputs, "
+                f"not {self.layers[-1].n_out}"
+            )
+        for name in self.metadata:
+            if name in OWN_METADATA:
+                raise ValueError(f"the metadata name {name!r} is the format's own: take another")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Widths: observation, hidden layers, outputs of the network."""
+        return (self.layers[0].n_in, *(layer.n_out for layer in self.layers))
+
+    @property
+    def n_obs(self) -> int:
+        """Numbers in an observation."""
+        return self.layers[0].n_in
+
+    @property
+    def n_act(self) -> int:
+        """Numbers in an action."""
+        return len(self.low)
+
+    @property
+    def links(self) -> tuple[int, ...]:
+        """Links of each layer."""
+        return tuple(layer.links for layer in self.layers)
+
+    @property
+    def around(self) -> str:
+        """What was around its task in training, such as wrappers, and only Python knows; empty if nothing was."""
+        return self.metadata.get("wrappers", "")
+
+    def outputs(self, observation: Floats) -> Floats:
+        """What the network says, before tanh and the box: for one observation or for several."""
+        x = observation
+        for layer in self.layers[:-1]:
+            x = layer(x)
+            np.maximum(x, 0, out=x)
+        return self.layers[-1](x)
+
+    def __call__(self, observation: ArrayLike) -> Floats:
+        """The action for one observation, or the actions for several: `predict` for those who want nothing else."""
+        return self.predict(observation)[0]
+
+    def predict(
+        self,
+        observation: ArrayLike,
+        *,
+        deterministic: bool = True,
+        rng: np.random.Generator | None = None,
+        state: None = None,
+        episode_start: object = None,
+    ) -> tuple[Floats, None]:
+        """The action for one observation (n_obs,), or the actions for several (n, n_obs), inside the box.
+
+        With `deterministic=False` a SAC policy draws from its distribution by `rng`; a TD3 policy has none, and does
+        the same as ever. `state` and `episode_start` do nothing: Stable-Baselines3's tools pass them.
+        """
+        x = np.asarray(observation, dtype=np.float32)
+        if x.ndim not in (1, 2) or x.shape[-1] != self.n_obs:
+            raise ValueError(
+                f"an observation of this policy is {self.n_obs} numbers (or a row of them each), not of shape {x.shape}"
+            )
+        out = self.outputs(x)
+        action = out[..., : self.n_act]
+        if not deterministic and self.algorithm == "sac":
+            std: Floats = np.exp(np.clip(out[..., self.n_act :], *LOG_STD))
+            noise: Floats = (rng or np.random.default_rng()).standard_normal(std.shape, dtype=np.float32)
+            action = action + std * noise
+        center, half = self._box
+        mapped = (center + half * np.tanh(action)).astype(np.float32)
+        return np.minimum(np.maximum(mapped, self.low), self.high), None
+
+    @cached_property
+    def _box(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Centre and half-range in float64, then rounded once: the ends of the box are met exactly."""
+        low, high = self.low.astype(np.float64), self.high.astype(np.float64)
+        return (high + low) / 2, (high - low) / 2
+
+    def acting(self) -> Policy:
+        """The policy without the outputs that `deterministic=True` does not need: a SAC policy without its log-std."""
+        *hidden, last = self.layers
+        box = {"low": self.low, "high": self.high}
+        return Policy(
+            layers=[*hidden, last.head(self.n_act)], **box, algorithm="td3", task=self.task, metadata=self.metadata
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Writes one safetensors file; the same policy gives the same bytes."""
+        tensors: dict[str, NDArray[Any]] = {"action.low": self.low, "action.high": self.high}
+        for number, layer in enumerate(self.layers):
+            for part in PARTS:
+                tensors[f"layer.{number}.{part}"] = getattr(layer, part)
+        own = {
+            "format": FORMAT,
+            "format_version": str(FORMAT_VERSION),
+            "rewirl": version("rewirl"),
+            "algorithm": self.algorithm,
+            "task": self.task,
+            "sizes": ",".join(map(str, self.sizes)),
+            "links": ",".join(map(str, self.links)),
+        }
+        container.write(path, tensors, {**self.metadata, **own})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """The policy in a file that `save` wrote. A file that is anything else is refused with a PolicyFileError,
+        before anything of the size that it claims is allocated."""
+        with container.opened(path) as file:
+            _check_header(file)
+            tensors, text = file.tensors(), file.metadata
+            sizes = [int(size) for size in text["sizes"].split(",")]
+            layers = []
+            for number, shape in enumerate(pairwise(sizes)):
+                parts = [tensors[f"layer.{number}.{part}"] for part in PARTS]
+                try:
+                    layers.append(PolicyLayer(*shape, *parts))
+                except ValueError as error:
+                    raise PolicyFileError(f"layer {number}: {error}") from error
+            return cls(
+                layers=layers,
+                low=tensors["action.low"],
+                high=tensors["action.high"],
+                algorithm=text["algorithm"],
+                task=text["task"],
+                metadata={name: value for name, value in text.items() if name not in OWN_METADATA},
+            )
+
+
+def _outputs(algorithm: str, n_act: int) -> int:
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"the algorithm must be {' or '.join(ALGORITHMS)}, not {algorithm!r}")
+    return n_act * ALGORITHMS[algorithm]
+
+
+def _check_header(file: container.SealedFile) -> None:
+    """Refuses a file whose arrays are not those of a policy with the sizes and links that it states."""
+    text = file.metadata
+    if text.get("format") != FORMAT:
+        raise PolicyFileError(f"this is no policy file: its format is {text.get('format')!r}, and should be {FORMAT!r}")
+    found = text.get("format_version", "")
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", found, re.ASCII):
+        raise PolicyFileError(f"the format version {found!r} is no number")
+    if int(found) > FORMAT_VERSION:
+        raise PolicyFileError(f"the file has format version {found}: it needs rewirl ≥ {_version_of(text)}")
+    for name in OWN_METADATA:
+        if name not in text:
+            raise PolicyFileError(f"the file says nothing about its {name!r}")
+    sizes, links = _numbers("sizes", text), _numbers("links", text)
+    if len(sizes) < 2 or len(links) != len(sizes) - 1:
+        raise PolicyFileError(
+            f"the file states {len(sizes)} widths and {len(links)} link counts: there must be one more width"
+        )
+    per_action = _outputs(text["algorithm"], 1)
+    if sizes[-1] % per_action:
+        raise PolicyFileError(
+            f"the file states {sizes[-1]} outputs: a sac policy has two for each dimension of the action"
+        )
+    expected = _expected(sizes, links, sizes[-1] // per_action)
+    for name in sorted(set(expected) | set(file.entries)):
+        if name not in file.entries:
+            raise PolicyFileError(f"the array {name!r} is missing")
+        if name not in expected:
+            raise PolicyFileError(f"the array {name!r} has no place in a policy with the sizes {text['sizes']}")
+        entry = file.entries[name]
+        if (entry.dtype, entry.shape) != expected[name]:
+            dtype, shape = expected[name]
+            raise PolicyFileError(
+                f"the array {name!r} is {entry.dtype} {entry.shape}: with the sizes {text['sizes']} and the links "
+                f"{text['links']} that it states it must be {dtype} {shape}"
+            )
+
+
+def _expected(sizes: list[int], links: list[int], n_act: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+    expected: dict[str, tuple[str, tuple[int, ...]]] = {f"action.{end}": ("F32", (n_act,)) for end in ("low", "high")}
+    for number, (count, n_out) in enumerate(zip(links, sizes[1:], strict=True)):
+        expected[f"layer.{number}.indptr"] = ("I32", (n_out + 1,))
+        expected[f"layer.{number}.columns"] = ("I32", (count,))
+        expected[f"layer.{number}.weights"] = ("F32", (count,))
+        expected[f"layer.{number}.bias"] = ("F32", (n_out,))
+    return expected
+
+
+def _numbers(name: str, text: Mapping[str, str]) -> list[int]:
+    if not re.fullmatch(r"[0-9]{1,10}(,[0-9]{1,10}){0,99}", text[name], re.ASCII):
+        raise PolicyFileError(
+            f"the file states {name} {text[name]!r}: they must be at most 100 whole numbers with commas"
+        )
+    return [int(number) for number in text[name].split(",")]
+
+
+def _version_of(text: Mapping[str, str]) -> str:
+    """The version that wrote the file, which can surely read it."""
+    found = text.get("rewirl", "")
+    known = re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}[a-z0-9.+]{0,16}", found, re.ASCII)
+    return found if known else "a later version than this"

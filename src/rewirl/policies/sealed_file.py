@@ -1,0 +1,202 @@
+"""Sealed safetensors files: arrays and texts in one file, everything about it checked before anything is used.
+
+The format is safetensors (8 bytes of header length, a JSON header, the arrays' bytes), so that other tools read the
+files. Ours carry a SHA-256 in their metadata, and are written in one fixed order: same content, same bytes.
+Nothing here can execute anything, and no size that a file claims is believed before it agrees with the file's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.errors import Refused
+from rewirl.files import write_aside
+
+Tensors = Mapping[str, NDArray[Any]]
+
+DTYPES = {"F32": np.dtype("<f4"), "I32": np.dtype("<i4")}
+"""What an array in a file may be, by its name in safetensors."""
+
+MAX_HEADER = 1 << 20
+"""Bytes of the longest header that is read."""
+
+
+class PolicyFileError(Refused, ValueError):
+    """A file that is not what it should be; the message names it and says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where and what an array in the file is."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+class SealedFile:
+    """An open file whose header has been checked. `tensors` reads the arrays and checks the seal."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or not 2 <= length <= min(MAX_HEADER, size - 8):
+            file.seek(0)
+            raise PolicyFileError(_not_ours(file.read(4), size, length))
+        header = _parsed(file.read(length))
+        self.metadata = _metadata(header.pop("__metadata__", {}))
+        self.entries = {name: _entry(name, value) for name, value in header.items()}
+        self._bytes = _tiled(self.entries, size - 8 - length)
+
+    def tensors(self) -> dict[str, NDArray[Any]]:
+        """All arrays, if they and the metadata are what was sealed."""
+        data = self._file.read(self._bytes)
+        if len(data) != self._bytes:
+            raise PolicyFileError(f"the file ends after {len(data)} of {self._bytes} bytes of data")
+        found = {
+            name: np.frombuffer(data[e.begin : e.end], dtype=DTYPES[e.dtype]).reshape(e.shape)
+            for name, e in self.entries.items()
+        }
+        unsealed = {name: text for name, text in self.metadata.items() if name != "sha256"}
+        if self.metadata.get("sha256") != _sha256(found, unsealed):
+            raise PolicyFileError("the file is damaged: its content does not have the SHA-256 that it was saved with")
+        return found
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[SealedFile]:
+    """The file at `path`, its header checked. Every refusal inside the block is given the file's name."""
+    path = Path(path)
+    mode = path.stat().st_mode  # before opening: to open a pipe is to wait for its other end
+    if stat.S_ISDIR(mode):
+        raise PolicyFileError(f"{path}: this is a folder: give the file in it")
+    if not stat.S_ISREG(mode):
+        raise PolicyFileError(f"{path}: this is a device or a pipe: give a regular file")
+    with path.open("rb") as file:
+        try:
+            yield SealedFile(file, os.fstat(file.fileno()).st_size)
+        except (ValueError, TypeError) as error:
+            raise PolicyFileError(f"{path}: {error}") from error
+
+
+def write(path: str | Path, tensors: Tensors, metadata: Mapping[str, str]) -> None:
+    """Writes and seals a file, aside and then renamed: whoever reads sees the old one or the new one, whole."""
+    metadata = _metadata(dict(metadata))
+    sealed = metadata | {"sha256": _sha256(tensors, metadata)}
+    header: dict[str, object] = {"__metadata__": dict(sorted(sealed.items()))}
+    chunks, begin = [], 0
+    for name in sorted(tensors):
+        dtype, data = _bytes_of(tensors[name])
+        header[name] = {"dtype": dtype, "shape": list(tensors[name].shape), "data_offsets": [begin, begin + len(data)]}
+        chunks.append(data)
+        begin += len(data)
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > MAX_HEADER:
+        raise ValueError(f"names and metadata take {len(text)} bytes: at most {MAX_HEADER} fit")
+    write_aside(Path(path), b"".join([len(text).to_bytes(8, "little"), text, *chunks]))
+
+
+def _sha256(tensors: Tensors, metadata: Mapping[str, str]) -> str:
+    """Of the names, shapes, dtypes and bytes of all arrays, and of the metadata."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        dtype, data = _bytes_of(tensors[name])
+        digest.update(json.dumps([name, dtype, tensors[name].shape]).encode())
+        digest.update(data)
+    digest.update(json.dumps(sorted(metadata.items())).encode())
+    return digest.hexdigest()
+
+
+def _bytes_of(array: NDArray[Any]) -> tuple[str, bytes]:
+    for name, dtype in DTYPES.items():
+        if array.dtype == dtype:
+            return name, array.astype(dtype, copy=False).tobytes()
+    raise TypeError(f"an array of {array.dtype} has no place in the file: it must be float32 or int32")
+
+
+def _not_ours(start: bytes, size: int, length: int) -> str:
+    if size == 0:
+        return "the file is empty"
+    if start[:1] == b"\x80" or start[:2] == b"PK":
+        return "this is a pickle or a zip archive, not a policy file: it is not opened, for nothing is ever unpickled"
+    if size < 8:
+        return f"the file has only {size} bytes: it was cut, or is no policy file"
+    return f"the file was cut, or is no policy file: its header would have {length} bytes, and it has {size} in all"
+
+
+def _parsed(text: bytes) -> dict[str, Any]:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("a name is there twice")
+        return found
+
+    try:
+        header = json.loads(text.decode("utf-8"), object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        raise PolicyFileError(
+            f"the file is damaged, or no policy file: its header is not valid JSON ({error})"
+        ) from error
+    if not isinstance(header, dict):
+        raise PolicyFileError("this is no policy file: its header is not a JSON object")
+    return header
+
+
+def _metadata(found: object) -> dict[str, str]:
+    if not isinstance(found, dict):
+        raise PolicyFileError("the metadata must be texts with names")
+    for name, text in found.items():
+        if not (isinstance(name, str) and isinstance(text, str)):
+            raise PolicyFileError(f"the metadata {name!r} must be a text")
+        if not all(c in "\n\t" or (c >= " " and not "\ud800" <= c <= "\udfff") for c in name + text):
+            raise PolicyFileError(f"the metadata {name!r} has control characters in it: it must be plain text")
+    return found
+
+
+def _entry(name: str, value: object) -> Entry:
+    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
+        raise PolicyFileError(f"the array {name!r} must have a dtype, a shape and data_offsets, and nothing else")
+    dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise PolicyFileError(f"the array {name!r} has the dtype {dtype!r}: it must be {' or '.join(DTYPES)}")
+    if not (_whole_numbers(shape) and _whole_numbers(offsets) and len(offsets) == 2):
+        raise PolicyFileError(f"the array {name!r} has a shape or offsets that are not whole numbers from 0 up")
+    begin, end = offsets
+    if end - begin != math.prod(shape) * DTYPES[dtype].itemsize:
+        raise PolicyFileError(
+            f"the array {name!r} has the shape {shape}, which does not fit its bytes {begin} to {end}"
+        )
+    return Entry(dtype, tuple(shape), begin, end)
+
+
+def _whole_numbers(values: object) -> bool:
+    # type, not isinstance: JSON's true is a bool, and a bool is an int
+    return isinstance(values, list) and all(type(v) is int and 0 <= v < 1 << 63 for v in values)
+
+
+def _tiled(entries: Mapping[str, Entry], size: int) -> int:
+    """`size`, if the arrays lie side by side and fill it: no byte is shared, and none is left over."""
+    at = 0
+    for name, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
+        if entry.begin != at:
+            raise PolicyFileError(f"the array {name!r} starts at byte {entry.begin} of the data, and should at {at}")
+        at = entry.end
+    if at != size:
+        raise PolicyFileError(
+            f"the file has {size} bytes of data where its header tells of {at}: it was cut or added to"
+        )
+    return size

@@ -1,0 +1,49 @@
+"""A full disk as a sentence: which file of a run needed how much room, and what is still whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rewirl.errors import NoRoom
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""What the system says when there is no room: disk, quota, limit of a file's size."""
+
+
+@contextmanager
+def room_for(what: str, needed: int, folder: Path, consolation: str) -> Iterator[None]:
+    """Turns a full disk into a sentence: what needed how many bytes, and what is still whole."""
+    try:
+        free = shutil.disk_usage(folder).free
+        if free < needed:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise NoRoom(f"{what} in {folder} could not be written ({error.strerror}): {consolation}") from error
+        raise NoRoom(
+            f"the disk is full: {what} needs {needed} bytes in {folder}, where {shutil.disk_usage(folder).free} are "
+            f"free ({error.strerror}); {consolation}"
+        ) from error
+
+
+@contextmanager
+def complaining(path: Path) -> Iterator[None]:
+    """Turns a failed write to a file of a run into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        full = "the disk is full: " if error.errno in FULL else ""
+        raise NoRoom(f"{full}{path} could not be written ({error.strerror}); {what_is_left(path.parent)}") from error
+
+
+def what_is_left(run: Path) -> str:
+    """What is left of a run when a file of it could not be written."""
+    if any((run / "checkpoint").glob("step-*")):
+        return "the last checkpoint is whole: make room and resume"
+    return "there is no checkpoint yet: make room and begin again"

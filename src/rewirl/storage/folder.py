@@ -1,0 +1,206 @@
+"""Run folders: where their files are, what state they are in, which there are."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rewirl.errors import Refused
+from rewirl.files import from_json, to_json, write_aside
+from rewirl.policies.policy import Policy
+from rewirl.storage.lock import living_holder_of
+from rewirl.storage.tables import parse, whole_lines
+from rewirl.training.config import RunConfig
+from rewirl.training.measurements import EvaluationRow
+
+LEFTOVERS = (".policy.", ".best_policy.", ".initial_policy.", ".status.", ".config.", ".about.")
+"""How the names of files begin that were being written over."""
+
+
+class RunFolder:
+    """The files of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.toml"
+        self.status = path / "status.json"
+        self.evaluations = path / "evaluations.csv"
+        self.progress = path / "progress.csv"
+        self.wiring = path / "wiring.bin"
+        self.about = path / "about.json"
+        self.checkpoints = path / "checkpoint"
+        self.policy = path / "policy.safetensors"
+        self.best_policy = path / "best_policy.safetensors"
+        self.initial_policy = path / "initial_policy.safetensors"
+        self.initial_source = path / "initial_policy.path"
+        self.replay = path / "replay.bin"
+
+    def make(self) -> bool:
+        """Whether it was not there before; refused when it cannot be made or written to."""
+        new = True
+        try:
+            try:
+                self.path.mkdir(parents=True)
+            except FileExistsError:
+                new = False
+            if not os.access(self.path, os.W_OK | os.X_OK):
+                raise PermissionError(13, os.strerror(13))
+            trial = self.path / ".trial"
+            trial.write_bytes(b"")
+            trial.unlink()
+        except OSError as error:
+            if new:
+                with suppress(OSError):
+                    self.path.rmdir()
+            raise Refused(
+                f"the run folder {self.path} cannot be written to ({error.strerror}): choose another place"
+            ) from None
+        return new
+
+    def discard(self) -> None:
+        """Removes the files of a run that could not begin; the lock is its holder's."""
+        files = [self.config, self.status, self.evaluations, self.progress, self.wiring, self.about, self.policy]
+        for file in (*files, self.best_policy, self.initial_policy, self.initial_source, self.replay):
+            file.unlink(missing_ok=True)
+        self.clean()
+        with suppress(OSError):
+            self.checkpoints.rmdir()
+
+    def set_status(self, state: str, step: int, message: str = "") -> None:
+        write_aside(self.status, to_json({"state": state, "step": step, "message": message}))
+
+    def read_status(self) -> dict[str, Any]:
+        """What `set_status` wrote last; empty if that is gone."""
+        try:
+            found = from_json(self.status.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def in_python(self, algorithm: str) -> str:
+        """How a run whose environment only Python can give is gone on with there."""
+        return f"{algorithm.upper()}(env, run_dir={str(self.path)!r}, …).learn(steps)"
+
+    def without_replay(self) -> Refused:
+        """What is said of a run that cannot go further."""
+        return Refused(
+            f"the run in {self.path} is done and its replay was deleted: to go on later, train with keep_replay"
+        )
+
+    def has_policy(self) -> bool:
+        """Whether the last policy is there and whole."""
+        try:
+            Policy.load(self.policy)
+        except (OSError, Refused):
+            return False
+        return True
+
+    def clean(self) -> None:
+        """Removes what a kill left of files that were being written."""
+        for leftover in self.path.glob(".*"):
+            if leftover.is_file() and leftover.name.startswith(LEFTOVERS):
+                leftover.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """A run folder at a glance."""
+
+    folder: Path
+    config: RunConfig | None
+    """None if its config.toml cannot be read."""
+    state: str
+    """running, done, stopped or failed."""
+    step: int
+    """Steps so far, as far as they were written down."""
+    best_return: float | None
+    last_return: float | None
+    message: str
+    """Why it failed or stopped."""
+
+    @property
+    def resumable(self) -> bool:
+        return self.state in ("stopped", "failed")
+
+
+def run_folder(runs: Path, name: str) -> Path:
+    """The folder of a run by its name.
+
+    >>> run_folder(Path("runs"), "first").as_posix()
+    'runs/first'
+    """
+    if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
+        raise Refused(f"{name!r} is no name for a run: it must be one word that a folder can have, e.g. first-try")
+    return runs / name
+
+
+def folder_name(text: str) -> str:
+    """A task's name, or what has one in it, as a folder can have it.
+
+    >>> folder_name("ALE/Pong-v5"), folder_name("own_environment:Docking-v0")
+    ('ALE-Pong-v5', 'own_environment-Docking-v0')
+    """
+    return text.replace("/", "-").replace(":", "-")
+
+
+def policy_file(path: Path, *, best: bool = False) -> Path:
+    """Where the policy is that a path names: a policy file, or a run folder for its last or best one."""
+    place = RunFolder(path)
+    if path.is_dir() and not place.config.exists():
+        raise Refused(f"{path} is no run folder: it has no config.toml (rewirl list shows where runs are)")
+    file = path if not path.is_dir() else place.best_policy if best else place.policy
+    if not file.exists():
+        what = f"{path} has no policy yet" if path.is_dir() else f"there is no {path}"
+        raise Refused(f"{what}: give a run folder with a trained policy, or a policy.safetensors")
+    return file
+
+
+def inspect_run(folder: Path) -> RunInfo:
+    """Refused if there is no run in it."""
+    place = RunFolder(folder)
+    if not place.config.is_file():
+        raise Refused(f"there is no run in {folder}: it has no config.toml")
+    try:
+        config = RunConfig.from_toml(place.config.read_text("utf-8"))
+        damage = ""
+    except (ValueError, OSError) as error:
+        config, damage = None, f"its config.toml cannot be read ({error})"
+    status = place.read_status()
+    rows = _rows(place)
+    state, message = str(status.get("state", "stopped")), damage or str(status.get("message", ""))
+    if holder := living_holder_of(folder):
+        state, message = "running", f"by {holder}"
+    elif state == "running":
+        state, message = "stopped", damage or "it was killed"
+    step = status.get("step")
+    last = rows[-1] if rows else None
+    return RunInfo(
+        folder=folder,
+        config=config,
+        state=state,
+        step=max(step if isinstance(step, int) else 0, last.step if last else 0),
+        best_return=max((row.return_mean for row in rows), default=None),
+        last_return=last.return_mean if last else None,
+        message=message,
+    )
+
+
+def list_runs(runs: Path) -> list[RunInfo]:
+    """All runs in a folder and in its sub-folders, by name."""
+    found = []
+    for where, folders, files in os.walk(runs):  # which does not mind that folders come and go
+        if "checkpoint" in folders:
+            folders.remove("checkpoint")  # there are copies of the config in it
+        if "config.toml" in files and Path(where) != runs:
+            found.append(Path(where))
+    return [inspect_run(folder) for folder in sorted(found)]
+
+
+def _rows(place: RunFolder) -> list[EvaluationRow]:
+    try:
+        return parse(EvaluationRow, whole_lines(place.evaluations.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return []

@@ -1,0 +1,158 @@
+"""One process per run folder."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import platform
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rewirl.errors import Refused
+from rewirl.files import from_json, to_json
+from rewirl.storage.disk_errors import FULL
+
+SIGN_SECONDS = 10.0
+"""Between two signs of life."""
+STALE = 120.0
+"""Seconds without a sign of life after which a process on another machine counts as dead."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who has a lock."""
+
+    pid: int
+    started: int
+    """When the process began, in the system's own ticks: a number given again to another process does not fool us."""
+    host: str
+    seen: float
+    """Last sign of life, in seconds since 1970."""
+
+    @property
+    def alive(self) -> bool:
+        if self.host != platform.node():
+            return time.time() - self.seen < STALE
+        return start_of(self.pid) == self.started
+
+    @classmethod
+    def me(cls) -> Holder:
+        """This process."""
+        return cls(os.getpid(), start_of(os.getpid()), platform.node(), time.time())
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+class InUse(Refused):
+    """Another process has the folder."""
+
+
+class Lock:
+    """Held from `Lock(folder)` to `release`, and by nobody once its process is dead, however it died.
+
+    The system's own lock (flock) decides between processes that begin at the same moment; what is written in the file
+    is for other machines, on shared storage where flock may mean nothing, and for people. A thread gives the signs of
+    life, so that they come however long an evaluation takes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "lock"
+        try:
+            self._fd: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                self._take(self._fd)
+            except BaseException:
+                os.close(self._fd)
+                raise
+        except OSError as error:
+            right = "make room" if error.errno in FULL else "choose another place"
+            raise Refused(f"{self._path} could not be written ({error.strerror}): {right} and try again") from error
+        self._mine = threading.Lock()
+        self._released = threading.Event()
+        threading.Thread(target=self._live, name="rewirl lock", daemon=True).start()
+
+    def _take(self, fd: int) -> None:
+        holder = holder_of(self._path.parent)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise InUse(_in_use(self._path.parent, holder)) from None
+        if holder and holder.alive:
+            raise InUse(_in_use(self._path.parent, holder))
+        if not self._path.exists() or not os.path.samestat(os.fstat(fd), self._path.stat()):
+            raise InUse(f"{self._path.parent} was just given up by another process: try again")
+        me = Holder.me()
+        try:
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, to_json({"pid": me.pid, "started": me.started, "host": me.host}), 0)
+        except OSError:
+            self._path.unlink(missing_ok=True)
+            raise
+
+    def touch(self) -> None:
+        """A sign of life, for other machines."""
+        with self._mine:  # or the number could be another file's by now
+            if self._fd is not None:
+                os.utime(self._fd)
+
+    def release(self, *, remove: bool = False) -> None:
+        """Lets the next one in. The file stays, unless there is no run to guard."""
+        self._released.set()
+        with self._mine:
+            if self._fd is not None:
+                if remove:
+                    self._path.unlink(missing_ok=True)
+                os.ftruncate(self._fd, 0)
+                os.close(self._fd)
+                self._fd = None
+
+    def _live(self) -> None:
+        while not self._released.wait(SIGN_SECONDS):
+            with suppress(OSError):  # of storage that is away for a moment
+                self.touch()
+
+
+def _in_use(folder: Path, holder: Holder | None) -> str:
+    if holder and replace(holder, seen=0.0) == replace(Holder.me(), seen=0.0):
+        return f"{folder} is in use by {holder}, which is this one: close() the run or agent that has it"
+    return f"{folder} is in use by {holder or 'another process'}"
+
+
+def holder_of(folder: Path) -> Holder | None:
+    """Who last took a folder's lock and did not give it back: alive, or dead before it could."""
+    path = folder / "lock"
+    try:
+        seen = path.stat().st_mtime
+        found: Any = from_json(path.read_bytes())
+        return Holder(int(found["pid"]), int(found["started"]), str(found["host"]), seen)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def living_holder_of(folder: Path) -> Holder | None:
+    """Who has a folder now."""
+    holder = holder_of(folder)
+    return holder if holder is not None and holder.alive else None
+
+
+def start_of(pid: int) -> int:
+    """When a living process began; -1 for a dead one; 0 where the system does not tell."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return -1
+    except (PermissionError, OverflowError):
+        pass
+    try:
+        # After the name, which is in brackets and may hold anything: state is field 3, start time field 22.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return -1 if fields[0] == "Z" else int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return 0

@@ -1,0 +1,136 @@
+"""How a new run begins: all of it, or nothing."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import gymnasium
+
+from rewirl.envs.environment import EnvLike, Misbehaved, Source, probe, wrappers_of
+from rewirl.errors import Refused
+from rewirl.files import write_aside
+from rewirl.storage import checkpoint
+from rewirl.storage import provenance as about
+from rewirl.storage.disk_errors import complaining
+from rewirl.storage.folder import RunFolder
+from rewirl.storage.initial_samples import GivenPolicy, keep, pinned
+from rewirl.storage.replay_file import ReplayFile
+from rewirl.storage.store import FolderStore
+from rewirl.training.config import RunConfig
+from rewirl.training.initial_policy import InitialPolicy
+from rewirl.training.observers import Observer
+from rewirl.training.replay import Replay
+from rewirl.training.run import Run
+
+
+def start(
+    config: RunConfig,
+    folder: Path | None = None,
+    *,
+    env: EnvLike | None = None,
+    observers: Sequence[Observer] = (),
+) -> Run:
+    """A new run, in a folder or only in memory. What can be refused is refused here, before the first step."""
+    config, given = pinned(config)
+    if config.initial_samples and not given:
+        raise Refused(
+            f"initial_samples = {config.initial_samples[:19]}… says what the policy is, and not where: give a run "
+            "folder or policy file"
+        )
+    source = Source(config.task, config.task if env is None else env)
+    if folder is None:
+        run = Run(config, source, None, observers, given.acting if given else None)
+        run.begin(Replay.in_memory(config.replay_size, run.shape))
+        return run
+    place = RunFolder(folder)
+    _check_free(place)
+    unfit = _probe(source, config)
+    if config.eval_every and isinstance(source.env, gymnasium.Env):
+        source.another().close()  # refused now, if it cannot be made again
+    run = _begin_new(config, source, place, observers, given)
+    if unfit:
+        run.tell(f"{unfit}: the run can be resumed, but is not promised to be the same bit by bit")
+    return run
+
+
+def _check_free(place: RunFolder) -> None:
+    if place.config.exists():
+        raise Refused(
+            f"there is a run in {place.path} already: go on with it (rewirl train --resume "
+            f"{shlex.quote(str(place.path))}) or choose another name"
+        )
+    if found := checkpoint.found(place.checkpoints):
+        raise Refused(
+            f"there are checkpoints of a run in {place.path}, though its config.toml is gone: put back the one that is "
+            f"in {found[0]}, or choose another name"
+        )
+
+
+def _begin_new(
+    config: RunConfig, source: Source, place: RunFolder, observers: Sequence[Observer], given: GivenPolicy | None
+) -> Run:
+    """All files of a new run, or none: a folder that was made for it is removed again. Only by who has its lock, for
+    another process may have begun a run in it since."""
+    new = place.make()
+    try:
+        store = FolderStore(place)
+        try:
+            _check_free(place)
+            run = begin(config, source, store, observers, given.acting if given else None)
+            with complaining(place.initial_policy):
+                if given:
+                    keep(place, given)
+            write_head(run, place)
+        except BaseException:
+            if new:
+                place.discard()
+            store.close(remove=new)
+            raise
+    except BaseException:
+        if new:
+            with suppress(OSError):  # another one's files are in it
+                place.path.rmdir()
+        raise
+    return run
+
+
+def write_head(run: Run, place: RunFolder) -> None:
+    """What says that there is a run in a folder, and whose."""
+    write_config(run.config, place)
+    with complaining(place.about):
+        about.write(place.about, run.step, wrappers_of(run.loop.env.env))
+
+
+def write_config(config: RunConfig, place: RunFolder) -> None:
+    """So that it says of the run in a folder what it is."""
+    with complaining(place.config):
+        write_aside(place.config, config.to_toml().encode())
+
+
+def begin(
+    config: RunConfig, source: Source, store: FolderStore, observers: Sequence[Observer], initial: InitialPolicy | None
+) -> Run:
+    """A run at step 0, with its replay and tables."""
+    run = Run(config, source, store, observers, initial)
+    try:
+        slots = ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every)
+        replay = ReplayFile.create(store.place.replay, config.replay_size, slots, run.shape)
+        store.set_limit(config, replay)
+        run.begin(replay)
+        store.open_tables(run)
+        with complaining(store.place.checkpoints):
+            store.place.checkpoints.mkdir(exist_ok=True)
+    except BaseException:
+        run.abandon()
+        raise
+    return run
+
+
+def _probe(source: Source, config: RunConfig) -> str | None:
+    try:
+        return probe(source, config.seed)
+    except Misbehaved as error:
+        raise Refused(f"{error}, in a trial before the run") from error

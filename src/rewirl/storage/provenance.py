@@ -1,0 +1,100 @@
+"""about.json: with which versions, on which machine and by which command a run was trained.
+
+A list, because a run may be resumed elsewhere: its first entry is from the start, each other from a resume that changed
+something. No number of the run depends on it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rewirl import nn
+from rewirl.files import from_json, to_json, write_aside
+
+PACKAGES = ("rewirl", "numpy", "gymnasium", "mujoco")
+
+
+@dataclass(frozen=True)
+class About:
+    """One session of a run."""
+
+    step: int
+    """At which it began."""
+    command: str
+    """As it was typed."""
+    versions: dict[str, str]
+    machine: dict[str, str]
+    environment: str | None = None
+    """What was around the task, as `wrappers_of` says it; None where nobody wrote it down."""
+
+    @classmethod
+    def here(cls, step: int, environment: str | None = None) -> About:
+        """This process.
+
+        >>> sorted(About.here(0).machine)
+        ['cores', 'memory', 'processor', 'system']
+        """
+        return cls(step, shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]), versions(), machine(), environment)
+
+
+def versions() -> dict[str, str]:
+    """Of everything that the numbers of a run come from, beside its seed: bits may depend on each."""
+    packages = {name: found for name in PACKAGES if (found := _installed(name))}
+    return {**packages, "python": platform.python_version(), "instruction set": nn.isa(), "core": nn.sources}
+
+
+def machine() -> dict[str, str]:
+    """What wall-clock depends on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "processor": processor(),
+        "cores": str(os.cpu_count()),
+        "memory": f"{memory / 2**30:.1f} GiB",
+        "system": platform.platform(terse=True),
+    }
+
+
+def write(path: Path, step: int, environment: str) -> None:
+    """Adds this session, unless it is like the one before."""
+    now, known = About.here(step, environment), read(path)
+    if not known or replace(known[-1], step=step) != now:
+        write_aside(path, to_json([asdict(session) for session in (*known, now)]))
+
+
+def read(path: Path) -> list[About]:
+    """All sessions; none where the file is missing or is no such file."""
+    try:
+        return [_session(given) for given in from_json(path.read_bytes())]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+
+
+def _session(given: dict[str, Any]) -> About:
+    versions, machine = ({str(k): str(v) for k, v in dict(given[name]).items()} for name in ("versions", "machine"))
+    around = given.get("environment")
+    return About(int(given["step"]), str(given["command"]), versions, machine, None if around is None else str(around))
+
+
+def processor() -> str:
+    """Its name, as far as the system tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,248 @@
+"""A run that resumes from its checkpoint, or that gets more steps than it began with."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import gymnasium
+
+from rewirl.agents.methods import method
+from rewirl.envs.environment import EnvLike, Misbehaved, Source, wrappers_of
+from rewirl.errors import Failed, Refused
+from rewirl.files import write_aside
+from rewirl.policies.policy import Policy
+from rewirl.storage import checkpoint
+from rewirl.storage import provenance as about
+from rewirl.storage.checkpoint import Damaged
+from rewirl.storage.disk_errors import complaining
+from rewirl.storage.folder import RunFolder, inspect_run
+from rewirl.storage.initial_samples import as_begun, kept
+from rewirl.storage.new_run import begin, write_config, write_head
+from rewirl.storage.replay_file import ReplayFile
+from rewirl.storage.run_state import UNFIT, Arrays, Saved, part, unpack
+from rewirl.storage.store import FolderStore
+from rewirl.training.config import RunConfig
+from rewirl.training.evaluation.episodes import Snapshot
+from rewirl.training.loop import set_generator
+from rewirl.training.observers import Observer
+from rewirl.training.replay import Replay
+from rewirl.training.run import Run
+from rewirl.training.run_log import Pending
+
+
+def resume(
+    folder: Path,
+    *,
+    config: RunConfig | None = None,
+    env: EnvLike | None = None,
+    observers: Sequence[Observer] = (),
+) -> Run:
+    """Goes on from the newest whole checkpoint, as if the run had never stopped. `config` may differ from the folder's
+    in what does not change the bits: steps, threads and the like."""
+    inspect_run(folder)
+    place = RunFolder(folder)
+    place.make()
+    store = FolderStore(place)
+    try:
+        return _resume(store, config and as_begun(place, config), env, observers)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _resume(store: FolderStore, given: RunConfig | None, env: EnvLike | None, observers: Sequence[Observer]) -> Run:
+    place = store.place
+    notices: list[str] = []
+    problems: list[str] = []
+    place.clean()
+    checkpoint.recover(place.checkpoints)
+    candidates = checkpoint.found(place.checkpoints)
+    for path in candidates:
+        try:
+            files = checkpoint.read(path)
+            config = _config(place, files["config.toml"].decode("utf-8"), given, notices)
+            run = _load(path, files, config, store, env, observers)
+        except UNFIT as error:
+            problems.append(str(error) if isinstance(error, Damaged) else f"{path}: {error}")
+            continue
+        for newer in candidates[: candidates.index(path)]:
+            checkpoint.remove(newer)
+        checkpoint.clean(place.checkpoints)
+        write_head(run, place)
+        for text in [*(f"{problem}; the checkpoint before it is used" for problem in problems), *notices]:
+            run.tell(text)
+        return run
+    if candidates:
+        raise Failed(f"no checkpoint of {place.path} can be used: {'; '.join(problems)}")
+    config, known = _config(place, None, given, notices), inspect_run(place.path)
+    if known.step > (known.config or config).checkpoint_every:
+        raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")
+    run = begin(config, _source(config, env, place), store, observers, kept(place, config))
+    try:
+        _check_wrappers(run, place)
+        write_head(run, place)
+    except BaseException:
+        run.abandon()
+        raise
+    return run
+
+
+def _source(config: RunConfig, env: EnvLike | None, place: RunFolder) -> Source:
+    """Of a run that goes on; refused when it needs an environment that only Python can give."""
+    if env is None and ":" not in config.task and config.task not in gymnasium.registry:
+        raise Refused(
+            f"there is no task {config.task!r}: the run in {place.path} was begun from Python, with an environment of "
+            f"its own or a task that is registered there; go on there by "
+            f"{place.in_python(method(config.method).algorithm)}"
+        )
+    return Source(config.task, config.task if env is None else env)
+
+
+def _config(place: RunFolder, saved: str | None, given: RunConfig | None, notices: list[str]) -> RunConfig:
+    """The config to go on with: refused when it is another run's than the one that was begun."""
+    known = RunConfig.from_toml(saved) if saved is not None else None
+    try:
+        config = RunConfig.from_toml(place.config.read_text("utf-8"))
+    except (ValueError, OSError) as error:
+        if known is None:
+            raise Failed(f"{place.config} cannot be read: {error}") from None
+        notices.append(f"{place.config} is damaged ({error}): the checkpoint's copy is used")
+        config = known
+    for before, now, what in ((known, config, f"{place.config} was changed"), (config, given, "the config differs")):
+        if before and now and (differences := before.differences(now)):
+            raise Refused(
+                f"{what} since the run in {place.path} was begun ({'; '.join(differences)}): resume it as it was, or "
+                "begin another run"
+            )
+    made = max(inspect_run(place.path).step, *map(checkpoint.step_of, checkpoint.found(place.checkpoints)), 0)
+    if given and given.steps < made:
+        raise Refused(
+            f"the run in {place.path} has made {made:,} steps already, and {given.steps:,} are asked for: ask for as "
+            "many or more"
+        )
+    return given or config
+
+
+def _load(
+    path: Path,
+    files: dict[str, bytes],
+    config: RunConfig,
+    store: FolderStore,
+    env: EnvLike | None,
+    observers: Sequence[Observer],
+) -> Run:
+    saved = Saved.from_json(str(path / "run.json"), files["run.json"])
+    arrays = unpack(str(path / "state.safetensors"), files["state.safetensors"])
+    place = store.place
+    initial = kept(place, config) if saved.step < config.random_steps else None
+    run = Run(config, _source(config, env, place), store, observers, initial)
+    try:
+        if not checkpoint.step_of(path) == saved.step == saved.replay_count:
+            raise Damaged(f"{path / 'run.json'} is of step {saved.step} with {saved.replay_count} transitions")
+        if run.shape != (saved.n_obs, saved.n_act):
+            raise Refused(
+                f"{config.task} now has {run.shape.n_obs} observations and {run.shape.n_act} actions, and had "
+                f"{saved.n_obs} and {saved.n_act} when the run in {place.path} was begun"
+            )
+        run.begin(_replay(run, saved, store))
+        _check_wrappers(run, place)
+        _restore(run, saved, arrays)
+        if not store.open_tables(run, files["evaluations.csv"], files["progress.csv"]):
+            run.tell(f"{place.wiring} is damaged: how the wiring moved is not known for every evaluation")
+        if "best_policy.safetensors" in files:
+            store.best = files["best_policy.safetensors"]
+            with complaining(place.best_policy):
+                write_aside(place.best_policy, store.best)
+    except BaseException:
+        run.abandon()
+        raise
+    store.last_step, store.last_pending = saved.step, bool(saved.pending)
+    if saved.step >= config.steps:
+        whole = place.has_policy()
+        store.finished = whole and not saved.pending and place.read_status().get("state") == "done"
+        if not whole:
+            run.tell(
+                f"{place.policy} is missing or damaged: it is written again from the checkpoint of step {saved.step}"
+            )
+    if differing := saved.differing_versions():
+        run.tell(
+            f"the checkpoint was made elsewhere ({', '.join(differing)}): the run goes on, but is not promised to be "
+            "the same bit by bit"
+        )
+    return run
+
+
+def _check_wrappers(run: Run, place: RunFolder) -> None:
+    """A config names the task alone: what was around it is in about.json, and of runs before that the policy knows."""
+    first = next(iter(about.read(place.about)), None)
+    before = first.environment if first else None
+    for file in (place.policy, place.best_policy):
+        if before is None:
+            with suppress(OSError, Refused):
+                before = Policy.load(file).around
+    now = wrappers_of(run.loop.env.env)
+    if before is not None and before != now:  # else there is nothing to compare with
+        raise Refused(
+            f"the run in {place.path} was begun with {_around(before)} {run.config.task}, and this environment has "
+            f"{_around(now)} it: resume it from Python with the environment that it was begun with"
+        )
+
+
+def _around(wrappers: str) -> str:
+    return f"{wrappers} around" if wrappers else "nothing around"
+
+
+def _replay(run: Run, saved: Saved, store: FolderStore) -> Replay:
+    config, path = run.config, store.place.replay
+    if saved.step >= config.steps and not path.exists():
+        return Replay.in_memory(1, run.shape)  # done: nothing will be added or asked for
+    if not path.exists() and store.place.read_status().get("state") == "done":
+        raise store.place.without_replay()
+    hashes = {int(segment): known for segment, known in saved.replay_hashes.items()}
+    replay = ReplayFile.open(path, config.replay_size, saved.replay_slots, run.shape, saved.replay_count, hashes)
+    return store.grown(config, replay)
+
+
+def _restore(run: Run, saved: Saved, arrays: Arrays) -> None:
+    agent, loop, log = run.agent, run.loop, run.log
+    agent.load_state(part(arrays, "agent."))
+    set_generator(agent.rng, saved.agent_generator)
+    set_generator(loop.rng, saved.loop_generator)
+    loop.step, loop.episodes, loop.acted = saved.step, saved.episodes, saved.acted
+    loop.episode_length, loop.episode_return = saved.episode_length, saved.episode_return
+    loop.before_episode = saved.environment_generator
+    log.evaluation_steps = saved.evaluation_steps
+    log.row_step, log.row_seconds = saved.row_step, saved.row_seconds
+    run.seconds_before = saved.seconds
+    log.pending = deque()
+    for number, row in enumerate(saved.pending):
+        snapshot = Snapshot.with_state(agent, row["values"]["step"], part(arrays, f"pending.{number}."))
+        snapshot.network()  # ValueError if it is none
+        log.pending.append(Pending(row["values"], row["acted"], snapshot))
+    try:
+        if not loop.restore_episode(part(arrays, "episode.")):
+            run.tell(
+                f"{run.config.task} did not repeat its episode: a new one begins at step {loop.step}, so the run goes "
+                "on, but not as it would have bit by bit"
+            )
+    except Misbehaved as error:
+        raise Failed(f"{error}, while the run was taken back to step {loop.step}") from error
+
+
+def set_steps(run: Run, steps: int) -> None:
+    """Makes it a run of so many steps, in its folder too: no bit of what it computes depends on them."""
+    if steps < run.step:
+        raise Refused(f"the run has made {run.step:,} steps already, and {steps:,} are asked for: ask for more")
+    config, store, replay = replace(run.config, steps=steps), run.store, run.loop.replay
+    if isinstance(store, FolderStore):
+        place = store.place
+        if not isinstance(replay, ReplayFile) or not place.replay.exists():
+            raise place.without_replay()
+        replay = store.grown(config, replay)
+        store.finished = False
+        write_config(config, place)
+    run.config, run.loop.replay = config, replay

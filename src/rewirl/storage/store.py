@@ -1,0 +1,177 @@
+"""The folder of a run while it runs: its lock, its checkpoints, its policies, its status."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from rewirl.errors import Failed, Stopped
+from rewirl.nn import Network
+from rewirl.policies.policy import Policy
+from rewirl.storage import checkpoint
+from rewirl.storage.disk_errors import complaining, room_for, what_is_left
+from rewirl.storage.folder import RunFolder
+from rewirl.storage.lock import Lock
+from rewirl.storage.replay_file import ReplayFile
+from rewirl.storage.run_state import Saved, named, pack
+from rewirl.storage.tables import Table, parse
+from rewirl.storage.wiring_log import WiringLog
+from rewirl.training.config import RunConfig
+from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.run import Run
+
+
+class FolderStore:
+    """Keeps a run in its folder. Holds the lock from its making to `close`."""
+
+    def __init__(self, place: RunFolder) -> None:
+        self.place = place
+        self._lock = Lock(place.path)
+        self._evaluations = Table(EvaluationRow, place.evaluations)
+        self._progress = Table(Episode, place.progress)
+        self._wiring = WiringLog(None)
+        self.last_step = 0
+        """Of the last checkpoint; 0 before the first."""
+        self.last_pending = False
+        """Whether evaluations were on their way when it was made."""
+        self.best: bytes | None = None
+        """The best policy's file: that it is still there is not to be relied on."""
+        self.finished = False
+        """Whether all that follows from the last step is written."""
+        self.limit = 0
+        """Steps from one checkpoint to the next, at most."""
+
+    @property
+    def folder(self) -> Path:
+        return self.place.path
+
+    def open_tables(self, run: Run, evaluations: bytes = b"", progress: bytes = b"") -> bool:
+        """Makes the files hold what they held at a checkpoint, or nothing; False if the log of the wiring has gaps."""
+        run.log.rows = parse(EvaluationRow, evaluations) if evaluations else []
+        self._evaluations.begin(evaluations)
+        self._progress.begin(progress)
+        self._wiring = WiringLog(self.place.wiring if run.costs.sparsity else None)
+        return self._wiring.begin(run.agent.networks, len(run.log.rows) + len(run.log.pending))
+
+    def add_evaluation(self, row: EvaluationRow) -> None:
+        self._evaluations.add(row)
+
+    def add_episode(self, episode: Episode) -> None:
+        self._progress.add(episode)
+
+    def add_wiring(self, networks: Mapping[str, Network]) -> None:
+        self._wiring.add(networks)
+
+    def flush(self) -> None:
+        self._evaluations.flush()
+        self._progress.flush()
+
+    def close_tables(self) -> None:
+        self._evaluations.close()
+        self._progress.close()
+        self._wiring.close()
+
+    def set_limit(self, config: RunConfig, replay: ReplayFile) -> None:
+        """What the config says, unless the replay overwrites records that the older of two checkpoints needs."""
+        overwrites = config.steps > replay.slots
+        self.limit = min(config.checkpoint_every, replay.slack // 2) if overwrites else config.checkpoint_every
+
+    def grown(self, config: RunConfig, replay: ReplayFile) -> ReplayFile:
+        """The replay with room for all steps of the config."""
+        replay = replay.grown(ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every))
+        self.set_limit(config, replay)
+        return replay
+
+    def checkpoint(self, run: Run) -> Path:
+        """Everything that the next step depends on. The replay is not rewritten: only its end is synced and hashed."""
+        loop, log = run.loop, run.log
+        replay = loop.replay
+        assert isinstance(replay, ReplayFile)
+        saved = Saved(
+            step=loop.step,
+            episodes=loop.episodes,
+            seconds=run.seconds,
+            acted=loop.acted,
+            evaluation_steps=log.evaluation_steps,
+            row_step=log.row_step,
+            row_seconds=log.row_seconds,
+            episode_length=loop.episode_length,
+            episode_return=loop.episode_return,
+            agent_generator=dict(run.agent.rng.bit_generator.state),
+            loop_generator=dict(loop.rng.bit_generator.state),
+            environment_generator=loop.before_episode,
+            n_obs=run.shape.n_obs,
+            n_act=run.shape.n_act,
+            replay_slots=replay.slots,
+            replay_count=replay.count,
+            replay_hashes={str(segment): known for segment, known in replay.seal().items()},
+            pending=[{"values": pending.values, "acted": pending.acted} for pending in log.pending],
+        )
+        arrays = named("agent.", run.agent.state()) | named("episode.", loop.episode_arrays())
+        for number, pending in enumerate(log.pending):
+            arrays |= named(f"pending.{number}.", pending.snapshot.state)
+        files = {
+            "run.json": saved.to_json(),
+            "state.safetensors": pack(arrays),
+            "config.toml": run.config_file,
+            "evaluations.csv": self._evaluations.content(),
+            "progress.csv": self._progress.content(),
+        }
+        if self.best is not None:
+            files["best_policy.safetensors"] = self.best
+        self._wiring.sync()
+        path = checkpoint.write(self.place.checkpoints, loop.step, files)
+        self.last_step, self.last_pending = loop.step, bool(log.pending)
+        return path
+
+    def is_current(self, step: int) -> bool:
+        """An older run may be without its replay: its rows are made again whenever it is opened."""
+        return self.last_step == step and not (self.last_pending and self.place.replay.exists())
+
+    def how_to_resume(self, run: Run) -> str:
+        if isinstance(run.source.env, str):
+            return f"rewirl train --resume {shlex.quote(str(self.place.path))}"
+        return self.place.in_python(run.agent.algorithm)
+
+    def save_policies(self, policy: Policy, is_best: bool) -> None:
+        """The last policy, and the best one if it is that."""
+        needed = 12 * sum(policy.links)
+        with room_for("a policy", needed, self.place.path, what_is_left(self.place.path)):
+            policy.save(self.place.policy)
+            if is_best:
+                policy.save(self.place.best_policy)
+                self.best = self.place.best_policy.read_bytes()
+
+    def finish(self, run: Run) -> None:
+        """The run is done: its last policy, and no replay unless it is wanted."""
+        row = run.evaluations[-1] if run.evaluations else None
+        if row is None or row.step != run.step or not self.place.has_policy():
+            self.save_policies(run.policy(), is_best=False)
+        with complaining(self.place.status):
+            self.place.set_status("done", run.step)
+        if not run.config.keep_replay:
+            for older in checkpoint.found(self.place.checkpoints)[1:]:
+                checkpoint.remove(older)  # of no use without the replay
+            self.place.replay.unlink(missing_ok=True)
+        self.finished = True
+
+    def running(self, step: int) -> None:
+        with complaining(self.place.status):
+            self.place.set_status("running", step)
+
+    def ended(self, step: int, done: bool, error: BaseException | None) -> None:
+        """Writes down how it ended, if the disk lets it."""
+        state = "failed"
+        if error is None:
+            state = "done" if done else "stopped"
+        elif isinstance(error, Stopped | KeyboardInterrupt):
+            state = "stopped"
+        try:
+            self.place.set_status(state, step, "" if error is None else str(error) or type(error).__name__)
+        except OSError as problem:
+            if error is None:
+                raise Failed(f"{self.place.status} could not be written: {problem.strerror}") from problem
+
+    def close(self, *, remove: bool = False) -> None:
+        self._lock.release(remove=remove)

@@ -1,0 +1,133 @@
+"""Checks every hash and invariant of a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from rewirl.agents import ActionBox
+from rewirl.errors import Failed, Refused
+from rewirl.policies.policy import Policy
+from rewirl.storage import checkpoint, wiring_log
+from rewirl.storage.checkpoint import Damaged
+from rewirl.storage.folder import RunFolder, inspect_run
+from rewirl.storage.initial_samples import kept
+from rewirl.storage.replay_file import ReplayFile
+from rewirl.storage.run_state import UNFIT, Saved, part, unpack
+from rewirl.storage.tables import parse
+from rewirl.training.config import RunConfig
+from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.replay import Shape
+
+
+def verify(folder: Path) -> list[str]:
+    """What is wrong with a run folder, a sentence each; nothing is changed."""
+    place = RunFolder(folder)
+    info = inspect_run(folder)
+    config, problems = info.config, []
+    if config is None:
+        problems = [f"{place.config} is no config of a run"]
+        config = _saved_config(place)
+    if config is None:
+        return [*problems, *_policy_files(place, {})]
+    for part_of_it in (_checkpoints, _tables, _policies):
+        problems += part_of_it(place, config, info.state)
+    return problems
+
+
+def _saved_config(place: RunFolder) -> RunConfig | None:
+    """The copy in a checkpoint: without a config nothing else could be judged."""
+    for path in checkpoint.found(place.checkpoints):
+        with suppress(*UNFIT):
+            return RunConfig.from_toml(checkpoint.read(path)["config.toml"].decode("utf-8"))
+    return None
+
+
+def _checkpoints(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
+    found = checkpoint.found(place.checkpoints)
+    if state == "done" and not found:
+        yield f"{place.checkpoints} is empty, and the run is done"
+    for path in found:
+        yield from _about(path, lambda path=path: _checkpoint(place, path, config))  # type: ignore[misc]
+
+
+def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
+    files = checkpoint.read(path)
+    if differences := RunConfig.from_toml(files["config.toml"].decode("utf-8")).differences(config):
+        raise Damaged(f"{place.config} is not the checkpoint's: {'; '.join(differences)}")
+    saved = Saved.from_json(str(path / "run.json"), files["run.json"])
+    if saved.step != checkpoint.step_of(path):
+        raise Damaged(f"{path} is of step {saved.step}")
+    arrays = unpack(str(path / "state.safetensors"), files["state.safetensors"])
+    box = ActionBox(-np.ones(saved.n_act), np.ones(saved.n_act))
+    agent = config.build_agent(saved.n_obs, box, np.random.default_rng(0))
+    agent.load_state(part(arrays, "agent."))
+    parse(Episode, files["progress.csv"])
+    parse(EvaluationRow, files["evaluations.csv"])
+    if place.replay.exists() or saved.step < config.steps:
+        hashes = {int(segment): known for segment, known in saved.replay_hashes.items()}
+        shape = Shape(saved.n_obs, saved.n_act)
+        ReplayFile.open(place.replay, config.replay_size, saved.replay_slots, shape, saved.replay_count, hashes)
+    for name, now in (("evaluations.csv", place.evaluations), ("progress.csv", place.progress)):
+        if not now.is_file() or not now.read_bytes().startswith(files[name]):
+            raise Damaged(f"{now} does not begin with what {path / name} holds")
+
+
+def _tables(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
+    if state == "running":
+        return  # rows may be on their way
+    problems = list(_about(place.evaluations, lambda: _evaluation_steps(place.evaluations, config)))
+    yield from problems
+    yield from _about(place.progress, lambda: _episode_steps(place.progress))
+    if place.wiring.exists() and not problems:  # rows that are wrong say nothing about it
+        yield from _about(place.wiring, lambda: _wiring(place))
+
+
+def _evaluation_steps(path: Path, config: RunConfig) -> None:
+    steps = [row.step for row in parse(EvaluationRow, path.read_bytes())]
+    right = list(range(0, len(steps) * config.eval_every, config.eval_every or 1))
+    if steps != right:
+        raise Damaged(f"{path} has a row twice, or lacks one: steps are {steps} and should be {right}")
+
+
+def _episode_steps(path: Path) -> None:
+    before = 0
+    for episode in parse(Episode, path.read_bytes()):
+        if episode.step < before + episode.length:
+            raise Damaged(f"{path} has the episode that ends at step {episode.step} twice, or in another order")
+        before = episode.step
+
+
+def _wiring(place: RunFolder) -> None:
+    logged = wiring_log.read(place.wiring)
+    for number, row in enumerate(parse(EvaluationRow, place.evaluations.read_bytes())):
+        for name in ("actor", "critic1", "critic2"):
+            for layer, links in enumerate(map(int, getattr(row, f"{name}_links").split())):
+                bits = logged[name, layer]
+                if number >= len(bits) or bits[number].sum() != links:
+                    raise Damaged(f"{place.wiring} does not have the {links} links of {name} at step {row.step}")
+
+
+def _policies(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
+    # The best one is the best of the evaluations: without any there is none.
+    done = state == "done"
+    yield from _policy_files(place, {place.policy: done, place.best_policy: done and config.eval_every > 0})
+    yield from _about(place.initial_policy, lambda: kept(place, config))
+
+
+def _policy_files(place: RunFolder, wanted: Mapping[Path, bool]) -> Iterator[str]:
+    for path in (place.policy, place.best_policy):
+        if path.exists() or wanted.get(path):
+            yield from _about(path, lambda path=path: Policy.load(path))  # type: ignore[misc]
+
+
+def _about(path: Path, check: Callable[[], object]) -> Iterator[str]:
+    try:
+        check()
+    except (Damaged, Refused, Failed) as error:
+        yield str(error)
+    except (OSError, *UNFIT) as error:
+        yield f"{error}" if str(path) in str(error) else f"{path}: {error}"

@@ -1,0 +1,140 @@
+"""Evaluation: the returns of some episodes without noise, in an environment of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.agents import ActionBox, ActorCritic
+from rewirl.envs.environment import Environment, EnvLike, Floats, Misbehaved, Source
+from rewirl.errors import Failed, Refused
+from rewirl.nn import Network
+from rewirl.policies.policy import Policy, PolicyLayer
+from rewirl.topology import Links
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns and lengths of the episodes.
+
+    >>> Evaluation((1.0, 3.0), (10, 20)).mean
+    2.0
+    """
+
+    returns: tuple[float, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.returns))
+
+    @property
+    def std(self) -> float:
+        return float(np.std(self.returns))
+
+    @property
+    def min(self) -> float:
+        return min(self.returns)
+
+    @property
+    def max(self) -> float:
+        return max(self.returns)
+
+    @property
+    def steps(self) -> int:
+        """Of all episodes together."""
+        return sum(self.lengths)
+
+
+def evaluate(act: Callable[[Floats], Floats], env: Environment, episodes: int, seed: int) -> Evaluation:
+    """The seed says everything: what was evaluated before does not matter."""
+    returns, lengths = [], []
+    step = env.step
+    for episode in range(episodes):
+        obs = env.reset(seed if episode == 0 else None)
+        total, length, ended = 0.0, 0, False
+        with np.errstate(over="ignore", invalid="ignore"):
+            while not ended:
+                obs, reward, terminated, truncated = step(act(obs))
+                total += reward
+                length += 1
+                ended = terminated or truncated
+        returns.append(total)
+        lengths.append(length)
+    return Evaluation(tuple(returns), tuple(lengths))
+
+
+def check_fits(policy: Policy, env: Environment) -> None:
+    """Refuses a policy that was trained for observations and actions of other sizes."""
+    if (env.n_obs, env.box.size) != (policy.n_obs, policy.n_act):
+        raise Refused(
+            f"the policy takes {policy.n_obs} observations and gives {policy.n_act} actions, {env.task} has "
+            f"{env.n_obs} and {env.box.size}: it was trained for {policy.task or 'another task'}"
+        )
+
+
+def evaluate_policy(policy: Policy, task: EnvLike, *, episodes: int = 10, seed: int = 0) -> Evaluation:
+    """How a policy does, e.g. one that was loaded from a file."""
+    if episodes < 1:
+        raise Refused(f"an evaluation has at least 1 episode, not {episodes}")
+    name = task if isinstance(task, str) else policy.task or "the environment"
+    made = Source(name, task).make()
+    try:
+        env = Environment(made, name, scaled=True)
+        check_fits(policy, env)
+        return evaluate(policy, env, episodes, seed)
+    except Misbehaved as error:
+        raise Failed(f"{error} during an evaluation, seed {seed}") from error
+    finally:
+        if made is not task:
+            made.close()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The actor as it was at some step: what is evaluated, here or in another process, while the agent learns on."""
+
+    step: int
+    sizes: tuple[int, ...]
+    blocks: tuple[int, ...]
+    state: Mapping[str, NDArray[np.generic]]
+
+    @classmethod
+    def of(cls, agent: ActorCritic, step: int) -> Snapshot:
+        return cls.with_state(agent, step, agent.actor.state())
+
+    @classmethod
+    def with_state(cls, agent: ActorCritic, step: int, state: Mapping[str, NDArray[np.generic]]) -> Snapshot:
+        actor = agent.actor
+        return cls(step, actor.sizes, tuple(actor.links(layer).block for layer in range(actor.layers)), state)
+
+    def network(self) -> Network:
+        """A network of its own; ValueError if the state is not that of such a one."""
+        links = [
+            Links(n_in, n_out, block, self.state[f"places.{layer}"])  # type: ignore[arg-type]
+            for layer, (n_in, n_out, block) in enumerate(zip(self.sizes, self.sizes[1:], self.blocks, strict=False))
+        ]
+        network = Network(links, np.random.default_rng(0))
+        network.load_state(self.state)
+        return network
+
+    def acting(self, n_act: int) -> Callable[[Floats], Floats]:
+        """The deterministic action for an observation, in units of the policy: TD3's output, SAC's mean."""
+        outputs = self.network().act
+        return lambda obs: np.tanh(outputs(obs)[:n_act])
+
+    def policy(self, box: ActionBox, algorithm: str, task: str, metadata: Mapping[str, str]) -> Policy:
+        """As a file can hold it."""
+        network = self.network()
+        layers = [PolicyLayer.from_network(network, layer) for layer in range(network.layers)]
+        return Policy(
+            layers=layers, low=box.low, high=box.high, algorithm=algorithm, task=task, metadata=dict(metadata)
+        )
+
+
+def evaluation_seed(seed: int, step: int) -> int:
+    """Of the evaluation at a step, in a run with a seed: each has episodes of its own."""
+    return int(np.random.SeedSequence(seed, spawn_key=(3, step)).generate_state(1)[0])

@@ -1,0 +1,114 @@
+"""The rows of a run, and the evaluations that are still under way."""
+
+from __future__ import annotations
+
+import math
+import resource
+import sys
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rewirl.agents import Costs, Diverged
+from rewirl.nn import Network
+from rewirl.training.evaluation.episodes import Evaluation, Snapshot
+from rewirl.training.measurements import STATISTICS, EvaluationRow
+
+if TYPE_CHECKING:
+    from rewirl.training.run import Run
+    from rewirl.training.store import Store
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A row that lacks its evaluation."""
+
+    values: dict[str, Any]
+    """Of the row, all that was known when it was begun."""
+    acted: int
+    """Actions that the policy had chosen in training by then."""
+    snapshot: Snapshot
+
+    def __post_init__(self) -> None:
+        unknown = ("return_mean", "return_std", "return_min", "return_max", "length_mean", "full_flops")
+        known: dict[str, Any] = {**dict.fromkeys(unknown, 0.0), **self.values}
+        EvaluationRow(**known)  # TypeError if it is no row
+        for name, value in {"acted": self.acted, "updates": self.values["updates"]}.items():
+            if type(value) is not int or value < 0:
+                raise ValueError(f"{name} must be a number of actions, not {value!r}")
+
+
+class RunLog:
+    """The evaluations of a run, done and under way. A store, if there is one, is told of every row."""
+
+    def __init__(self, costs: Costs, store: Store | None) -> None:
+        self._costs, self._store = costs, store
+        self.rows: list[EvaluationRow] = []
+        self.pending: deque[Pending] = deque()
+        self.evaluation_steps = 0
+        self.row_step, self.row_seconds = 0, 0.0
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is any row, or will be."""
+        return bool(self.rows or self.pending)
+
+    def open_row(self, run: Run) -> Pending:
+        """A row for the agent as it is now."""
+        agent, step, seconds = run.agent, run.step, run.seconds
+        statistics = agent.statistics()
+        for name, value in statistics.items():
+            if not math.isfinite(value):
+                raise Diverged(f"the average of {name} is {value} at step {step}")
+        elapsed = seconds - self.row_seconds
+        values = {
+            "step": step,
+            "seconds": round(seconds, 3),
+            "steps_per_second": round((step - self.row_step) / elapsed, 1) if elapsed > 0 else 0.0,
+            "memory_mb": own_memory_mb(),
+            "episodes": run.episodes,
+            "updates": agent.updates,
+            "links": self._costs.links,
+            **{f"{name}_links": _per_layer(network) for name, network in agent.networks.items()},
+            "paper_flops": self._costs.paper_flops(agent.updates),
+            **{name: statistics.get(name) for name in STATISTICS},
+        }
+        self.row_step, self.row_seconds = step, seconds
+        if self._store:
+            self._store.add_wiring(agent.networks)
+        self.pending.append(Pending(values, run.loop.acted, Snapshot.of(agent, step)))
+        return self.pending[-1]
+
+    def close_row(self, evaluation: Evaluation) -> tuple[EvaluationRow, bool]:
+        """The first pending row with its evaluation, and whether it is the best one so far."""
+        pending = self.pending.popleft()
+        self.evaluation_steps += evaluation.steps
+        row = EvaluationRow(
+            return_mean=evaluation.mean,
+            return_std=evaluation.std,
+            return_min=evaluation.min,
+            return_max=evaluation.max,
+            length_mean=evaluation.steps / len(evaluation.lengths),
+            full_flops=self._costs.full_flops(pending.values["updates"], pending.acted + self.evaluation_steps),
+            **pending.values,
+        )
+        is_best = all(row.return_mean > other.return_mean for other in self.rows)
+        self.rows.append(row)
+        if self._store:
+            self._store.add_evaluation(row)
+        return row, is_best
+
+
+def own_memory_mb() -> float:
+    """Of this process, now; where the system does not say it by kind, the most that it ever had."""
+    with suppress(OSError), open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith("RssAnon:"):
+                return round(int(line.split()[1]) / 1024, 1)
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
+
+
+def _per_layer(network: Network) -> str:
+    return " ".join(map(str, network.counts))

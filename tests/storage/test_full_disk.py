@@ -1,0 +1,186 @@
+"""Disks that are full, when a run begins and on its way."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import subprocess
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+
+from rewirl import files
+from rewirl.errors import Failed, Refused
+from rewirl.storage import checkpoint, inspect_run, resume, start, verify
+
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True).returncode:
+        pytest.skip("this user may not mount a small file system")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_real_full_disk(small_disk: Path, tmp_path: Path) -> None:
+    """Full while a checkpoint is written: the one before is whole, the bytes are said; with room the run goes on."""
+    tiny.train(tmp_path / "whole")
+    with start(tiny.config(), small_disk / "run") as run:
+        run.train(230)
+        kept = [checkpoint.step_of(path) for path in checkpoint.found(small_disk / "run" / "checkpoint")]
+        ballast = small_disk / "ballast"
+        with ballast.open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(b"x" * 1024)
+        os.truncate(ballast, ballast.stat().st_size - 8192)  # enough for a row, not for a checkpoint
+        with pytest.raises(Failed, match=r"the disk is full: a (checkpoint|policy) needs \d{4,6} bytes"):
+            run.train()
+    assert [checkpoint.step_of(path) for path in checkpoint.found(small_disk / "run" / "checkpoint")] == kept
+    assert verify(small_disk / "run") == []
+    ballast.unlink()
+    with resume(small_disk / "run") as run:
+        run.train()
+    assert tiny.content(small_disk / "run") == tiny.content(tmp_path / "whole")
+
+
+def test_a_limit_of_file_sizes(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(230)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, before[1]))
+        try:
+            with pytest.raises(Failed, match=r"the disk is full: .* needs \d+ bytes .*File too large"):
+                run.train()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert verify(tmp_path / "run") == []
+    with resume(tmp_path / "run") as run:
+        assert run.step == 230
+
+
+def test_too_little_room_is_seen_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(140)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 0, 123))
+        with pytest.raises(Failed, match=r"needs \d+ bytes in .*, where 123 are free.*step-000000140 is whole"):
+            run.train(149)
+    assert not list((tmp_path / "run" / "checkpoint").glob(".*"))
+
+
+@pytest.mark.parametrize("name", ["evaluations.csv", "progress.csv"])
+def test_a_full_disk_while_rows_are_written(name: str, tmp_path: Path) -> None:
+    tiny.train(tmp_path / "whole")
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(230)
+
+        table = getattr(run.store, f"_{name.removesuffix('.csv')}")
+        file = table._file
+
+        class Full:
+            def write(self, content: bytes) -> None:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(file, name)
+
+        table._file = Full()
+        with pytest.raises(Failed, match=rf"the disk is full: .*{name} could not be written .*make room and resume"):
+            run.train()
+    assert inspect_run(tmp_path / "run").state == "failed"
+    with resume(tmp_path / "run") as run:
+        run.train()
+    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
+@pytest.fixture
+def full_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes the disk full for one file; for none with an empty name."""
+    real_new, real_pwrite = files.write_new, os.pwrite
+    name = ""
+
+    def full() -> OSError:
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def write_new(path: Path, content: bytes) -> None:
+        if name and path.name.startswith(f".{name}."):
+            raise full()
+        real_new(path, content)
+
+    def pwrite(*given: Any) -> int:
+        if name == "lock":
+            raise full()
+        return real_pwrite(*given)
+
+    def choose(chosen: str) -> None:
+        nonlocal name
+        name = chosen
+
+    monkeypatch.setattr(files, "write_new", write_new)
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    return choose
+
+
+@pytest.mark.parametrize("name", ["lock", "config.toml", "about.json", "status.json", "initial_policy.safetensors"])
+@pytest.mark.parametrize("there_before", [False, True])
+def test_a_full_disk_when_a_run_begins(
+    name: str, there_before: bool, tmp_path: Path, full_for: Callable[[str], None]
+) -> None:
+    """A sentence that promises no checkpoint, and nothing is left of a run that did not begin."""
+    policy = tiny.train(tmp_path / "whole").policy()
+    policy.save(tmp_path / "p.safetensors")
+    config = tiny.config(initial_samples=str(tmp_path / "p.safetensors"))
+    if there_before:
+        (tmp_path / "run").mkdir()
+    full_for(name)
+    with pytest.raises((Failed, Refused)) as caught, start(config, tmp_path / "run") as run:
+        run.train()
+    assert caught.match(rf"{name} could not be written .*No space left.*make room")
+    assert "checkpoint is whole" not in str(caught.value)
+    if name != "status.json":
+        assert not (tmp_path / "run" / "config.toml").exists() or there_before
+        assert (tmp_path / "run").exists() == there_before
+    full_for("")
+    shutil.rmtree(tmp_path / "run", ignore_errors=True)
+    with start(config, tmp_path / "run") as run:
+        run.train(120)
+
+
+@pytest.mark.parametrize("name", ["lock", "config.toml", "about.json", "status.json", "best_policy.safetensors"])
+def test_a_full_disk_when_a_run_is_resumed(
+    name: str, tmp_path: Path, full_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny.train(tmp_path / "whole")
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(320)
+    full_for(name)
+    monkeypatch.setattr("sys.argv", ["another", "command"])  # so that there is something new in about.json
+    with pytest.raises((Failed, Refused)) as caught, resume(tmp_path / "run") as run:
+        run.train()
+    assert caught.match(rf"{name} could not be written .*No space left.*make room")
+    full_for("")
+    assert verify(tmp_path / "run") == []
+    with resume(tmp_path / "run") as run:
+        assert run.step == 320
+        run.train()
+    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
+def test_a_small_disk_that_is_full_from_the_start(small_disk: Path) -> None:
+    with (small_disk / "ballast").open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    with pytest.raises((Refused, Failed), match=r"No space left|are free"):
+        start(tiny.config(), small_disk / "run")
+    assert not (small_disk / "run").exists()

@@ -1,0 +1,177 @@
+"""Killed at any instant, and nothing is lost: the run ends bit-equal to one that was never stopped."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import tiny
+
+from rewirl.storage import inspect_run, resume, start, verify
+
+KILLS = 60
+RUN = {"steps": 700, "checkpoint_every": 40, "eval_every": 50, "adapt_every": 5}
+
+
+def forked(work: Callable[[], None]) -> int:
+    """Another process that does `work`, with everything imported already: it begins at once."""
+    pid = os.fork()
+    if pid == 0:
+        code = 70
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return pid
+
+
+def go_on(folder: Path, **given: object) -> None:
+    config = tiny.config(**{**RUN, **given})
+    with resume(folder) if (folder / "config.toml").exists() else start(config, folder) as run:
+        run.train()
+
+
+def test_sigkill_at_many_random_moments(tmp_path: Path) -> None:
+    began = time.monotonic()
+    tiny.train(tmp_path / "whole", **RUN)
+    whole_seconds = time.monotonic() - began
+    whole = tiny.content(tmp_path / "whole")
+    chance = random.Random(1)
+    kills = runs = 0
+    resumed_at: set[int] = set()
+    while kills < KILLS:
+        folder = tmp_path / f"killed{runs}"
+        runs += 1
+        while True:
+            pid = forked(lambda folder=folder: go_on(folder))  # type: ignore[misc]
+            time.sleep(chance.uniform(0.0, whole_seconds / 4))
+            os.kill(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
+            if os.WIFEXITED(status):
+                assert os.WEXITSTATUS(status) == 0
+                break
+            kills += 1
+            if (folder / "config.toml").exists():
+                assert verify(folder) == []
+                resumed_at.add(newest_step(folder))
+        assert tiny.content(folder) == whole
+        assert verify(folder) == []
+        assert leftovers(folder) == []
+    assert len(resumed_at) > 10, "kills came at all stages of the run"
+
+
+def newest_step(folder: Path) -> int:
+    return max((int(path.name[5:]) for path in (folder / "checkpoint").glob("step-*")), default=0)
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob(".*")]
+
+
+def test_sigkill_while_another_process_evaluates(tmp_path: Path) -> None:
+    given = {"task": "Pendulum-v1", "eval_process": True, "steps": 1000, "eval_every": 25, "checkpoint_every": 60}
+    tiny.train(tmp_path / "whole", **{**RUN, **given, "eval_process": False})
+    for number in range(4):
+        program = run_program(tmp_path / "run", **given)
+        assert program.stdout
+        program.stdout.readline()
+        while program.poll() is None and rows_of(tmp_path / "run") < 3 + 4 * number:
+            time.sleep(0.002)
+        assert program.poll() is None, "it was killed while it ran"
+        program.kill()
+        program.wait()
+    go_on(tmp_path / "run", **given)
+    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
+def rows_of(folder: Path) -> int:
+    path = folder / "evaluations.csv"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def run_program(folder: Path, **given: object) -> subprocess.Popen[str]:
+    settings = [f"{name}={_json(value)}" for name, value in {**RUN, **given}.items()]
+    command = [sys.executable, str(Path(tiny.__file__)), str(folder), *settings]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _json(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else str(value).lower()
+
+
+@pytest.fixture(scope="module")
+def long_run() -> dict[str, object]:
+    return {"steps": 100_000, "slow": 0.001, "checkpoint_every": 10_000, "eval_every": 50_000}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_stops_with_a_checkpoint_and_the_way_on(
+    number: signal.Signals, tmp_path: Path, long_run: dict[str, object]
+) -> None:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("under nohup, as these tests are now, a run shall ignore it too")
+    program = run_program(tmp_path / "run", **long_run)
+    assert program.stdout
+    assert program.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    program.send_signal(number)
+    out, err = program.communicate(timeout=20)
+    assert program.returncode == 3, err
+    assert f"stopped by {number.name} at step" in out
+    assert f"rewirl train --resume {tmp_path / 'run'}" in out
+    assert newest_step(tmp_path / "run") > 0
+    assert inspect_run(tmp_path / "run").state == "stopped"
+    stopped_at = newest_step(tmp_path / "run")
+    with start(tiny.config(**{k: v for k, v in {**RUN, **long_run}.items() if k != "slow"})) as memory:
+        memory.train(stopped_at + 50)
+    with resume(tmp_path / "run") as run:
+        run.train(stopped_at + 50)
+        for name, array in memory.agent.state().items():
+            assert array.tobytes() == run.agent.state()[name].tobytes(), name
+
+
+def test_ctrl_c_twice_is_out_at_once(tmp_path: Path, long_run: dict[str, object]) -> None:
+    program = run_program(tmp_path / "run", **{**long_run, "slow": 2.0})
+    assert program.stdout
+    program.stdout.readline()
+    time.sleep(0.3)
+    program.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    assert program.poll() is None, "the first waits for the step to end"
+    began = time.monotonic()
+    program.send_signal(signal.SIGINT)
+    program.wait(timeout=10)
+    assert time.monotonic() - began < 1
+    assert program.returncode == -signal.SIGINT
+
+
+def test_sigusr1_saves_and_goes_on(tmp_path: Path, long_run: dict[str, object]) -> None:
+    program = run_program(tmp_path / "run", **long_run)
+    assert program.stdout
+    program.stdout.readline()
+    time.sleep(0.5)
+    program.send_signal(signal.SIGUSR1)
+    for _ in range(100):
+        if newest_step(tmp_path / "run"):
+            break
+        time.sleep(0.05)
+    assert newest_step(tmp_path / "run") > 0
+    assert program.poll() is None
+    assert inspect_run(tmp_path / "run").state == "running"
+    second = run_program(tmp_path / "run", **long_run)
+    out, _ = second.communicate(timeout=20)
+    assert second.returncode == 2
+    assert f"in use by process {program.pid}" in out
+    program.kill()
+    program.wait()
+    assert inspect_run(tmp_path / "run").state == "stopped"
+    with resume(tmp_path / "run") as run:  # a dead process's lock is taken over
+        assert run.step > 0
