@@ -49,7 +49,7 @@ def test_run_folder_is_whole(trained):
     policy = Policy.load(where / RUN / "policy.safetensors")
     assert policy.task == "Pendulum-v1"
     assert policy.predict(np.zeros(3))[0].shape == (1,)
-    assert rewirl(where, "verify", RUN).stdout == f"{RUN}: every file is whole\n"
+    assert rewirl(where, "verify", RUN).stdout == f"{RUN}: all files are intact\n"
 
 
 def test_list_evaluate_export(trained):
@@ -78,7 +78,7 @@ def test_the_same_command_again_says_that_it_is_done(trained):
     where, _ = trained
     again = rewirl(where, "train", "ds-td3", "Pendulum-v1", "--seed", "3", *TINY)
     assert again.returncode == 0
-    assert "This run is done" in again.stdout
+    assert "This run is finished" in again.stdout
 
 
 def test_another_config_in_the_same_folder_is_refused(trained):
@@ -137,7 +137,7 @@ def test_stopped_with_its_own_code_and_resumed(trained, tmp_path):
         [sys.executable, "-m", "rewirl", "train", "--resume", "run"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
     )
     assert resumed.stdout is not None
-    assert "going on from step" in resumed.stdout.readline()
+    assert "resuming at step" in resumed.stdout.readline()
     time.sleep(0.5)
     resumed.send_signal(signal.SIGTERM)
     resumed.communicate(timeout=30)

@@ -71,7 +71,7 @@ def test_train_has_a_flag_for_every_number(capsys):
         ("train ds-td3 HalfCheeta-v5 --dry-run", "did you mean HalfCheetah-v5?"),
         ("train ds-td3 Pendulum-v1 --sed 1", "there is no flag --sed, did you mean --seed?"),
         ("train ds-td3 Pendulum-v1 --sparcity=0.5", "there is no flag --sparcity, did you mean --sparsity?"),
-        ("train ds-td3 Pendulum-v1 extra", "'extra' is one word too many"),
+        ("train ds-td3 Pendulum-v1 extra", "unexpected argument 'extra'"),
         ("train ds-td3 Pendulum-v1 --seed -1", "seed must be from 0 to 4294967295, not -1"),
         ("train ds-td3 Pendulum-v1 --seed 18446744073709551616", "seed must be from 0 to 4294967295"),
         ("train ds-td3 Pendulum-v1 --seed x", "--seed: must be a whole number, not 'x'"),
@@ -99,7 +99,7 @@ def test_train_has_a_flag_for_every_number(capsys):
         ("train ds-td3 Pendulum-v1 --log tensorbord", "invalid choice: 'tensorbord'"),
         ("train --resume nowhere", "nowhere"),
         ("evaluate nowhere", "there is no nowhere"),
-        ("verify nowhere", "nowhere is no run folder"),
+        ("verify nowhere", "nowhere is not a run folder"),
         ("list nowhere", "there is no folder nowhere"),
         ("export nowhere --to c --out x", "there is no nowhere"),
         ("export nowhere", "--to"),
@@ -175,7 +175,7 @@ def test_dry_run_counts_what_the_run_will_have(capsys, tmp_path):
 
 def test_dry_run_says_when_nothing_would_be_learned(capsys):
     run("train ds-td3 Pendulum-v1 --steps 100 --dry-run")
-    assert "nothing is learned: lower --random-steps" in capsys.readouterr().out
+    assert "the agent does not learn: lower --random-steps" in capsys.readouterr().out
 
 
 def test_output_that_cannot_show_greek():
@@ -219,6 +219,5 @@ def test_too_little_memory_is_said_in_a_sentence(capsys, monkeypatch):
     monkeypatch.setattr("rewirl.cli.commands.train.sizes", none)
     assert run("train ds-td3 Pendulum-v1 --dry-run") == 1
     assert capsys.readouterr().err == (
-        "rewirl: there is not enough memory (Unable to allocate 32.0 GiB): "
-        "smaller networks, batches or replays need less\n"
+        "rewirl: not enough memory (Unable to allocate 32.0 GiB): use smaller networks, batches or replays\n"
     )

@@ -185,7 +185,7 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert main(command) == 0
     capsys.readouterr()
     assert main(command) == 0
-    assert "This run is done" in capsys.readouterr().out
+    assert "This run is finished" in capsys.readouterr().out
     config = inspect_run(tmp_path / "runs/Pendulum-v1/ds-sac-seed0").config
     assert config is not None
     assert config.initial_samples is not None

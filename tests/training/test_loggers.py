@@ -94,7 +94,7 @@ def test_a_logger_that_fails_does_not_end_the_run(tmp_path, monkeypatch):
     with start(CONFIG, tmp_path / "run", observers=[LogTo(["tensorboard"])]) as run:
         run.train()
         assert run.done
-    assert run.notices == ["--log tensorboard failed ([Errno 27] File too large): the run goes on without it"]
+    assert run.notices == ["--log tensorboard failed ([Errno 27] File too large): the run continues without it"]
 
 
 def test_a_logger_that_cannot_begin_is_said_in_a_sentence(tmp_path, monkeypatch):

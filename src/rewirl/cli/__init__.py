@@ -1,6 +1,6 @@
 """The command line: `rewirl train ds-td3 HalfCheetah-v5`.
 
-`commands/` has a file for each command, `ui/` what they share. Nothing else imports from here.
+`commands/` has one file per command, `ui/` what they share. Nothing outside imports from here.
 """
 
 from rewirl.cli.main import main

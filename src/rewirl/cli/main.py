@@ -1,4 +1,4 @@
-"""The command `rewirl`: finds the command that was meant, runs it, and says in one sentence what went wrong."""
+"""The command `rewirl`: finds the command, runs it, and reports errors in one sentence."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "train": "train an agent on a task",
-    "demo": "two minutes: a sparse agent learns to run",
-    "sweep": "train all runs of an experiment side by side",
-    "tune": "search for the wiring's numbers: λ, η and e",
+    "demo": "watch a sparse agent learn to run in two minutes",
+    "sweep": "train all runs of an experiment in parallel",
+    "tune": "search for good settings of the wiring: λ, η and e",
     "evaluate": "measure a trained policy",
-    "inspect": "what an agent is: links, features, dead neurons",
-    "play": "show an agent on the screen, or film it",
-    "list": "the runs in a folder and their state",
+    "inspect": "show layers, links, features and dead neurons",
+    "play": "show an agent on the screen, or record a video",
+    "list": "list runs and their state",
     "verify": "check every file of a run",
-    "export": "a trained policy as C source or ONNX",
-    "report": "a page, figures and tables about runs",
-    "methods": "what can be trained",
-    "tasks": "what it can be trained on",
+    "export": "export a policy as C source or ONNX",
+    "report": "write a page, figures and tables about runs",
+    "methods": "list the methods",
+    "tasks": "list the tasks",
 }
-"""Commands, each the module of its name, and what they do."""
+"""Commands (one module each) and what they do."""
 
 
 class Command(Protocol):
-    """What a command's module has."""
+    """The interface of a command's module."""
 
     EXAMPLES: Sequence[str]
 
@@ -44,7 +44,7 @@ class Command(Protocol):
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command that the words name; the exit code."""
+    """Runs a command and returns the exit code."""
     words = sys.argv[1:] if words is None else list(words)
     try:
         with outputs():
@@ -52,7 +52,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        return 1  # the reader has gone (`rewirl list | head`): nothing more to say
+        return 1  # the reader has closed the pipe (`rewirl list | head`)
     except Failed as error:
         return _say(str(error), error.exit_code)
 
@@ -67,9 +67,7 @@ def _ended(words: Sequence[str]) -> int:
         return _say("interrupted", 130)
     except MemoryError as error:
         what = f" ({error})" if str(error) else ""
-        return _say(
-            f"there is not enough memory{what}: smaller networks, batches or replays need less", Failed.exit_code
-        )
+        return _say(f"not enough memory{what}: use smaller networks, batches or replays", Failed.exit_code)
 
 
 def _run(words: Sequence[str]) -> None:
@@ -119,7 +117,7 @@ def _help() -> str:
         "  rewirl sweep paper/td3 --tasks HalfCheetah-v5 --dry-run",
         "  rewirl list",
         "",
-        "rewirl COMMAND --help says more; rewirl --version says what a bug report needs.",
+        "rewirl COMMAND --help explains a command; rewirl --version prints what a bug report needs.",
         "",
     ]
     return "\n".join(lines)

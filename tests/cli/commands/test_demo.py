@@ -24,7 +24,7 @@ def test_help_has_the_demos_own_defaults(capsys: pytest.CaptureFixture[str]) -> 
     assert "[METHOD TASK]" in out
     for name, value in (("METHOD", "ds-td3"), ("TASK", "HalfCheetah-v5"), ("--seed N", 3), ("--steps N", 60000)):
         assert f"(default: {value})" in out.split(f" {name} ", 1)[1][:150], name
-    assert "(default: runs/demo/seed3," in out
+    assert "(default: runs/demo/seed3;" in out
 
 
 def test_a_file_wins_over_the_demo_and_flags_over_the_file(capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,7 +52,7 @@ def test_runs_that_differ_have_folders_that_differ(given: dict[str, object], nam
 def test_the_welcome_fits_the_task_and_follows_no_refusal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "static-td3", "Pendulum-v1", "--sparsity", "0.9", *TINY]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("An agent learns Pendulum-v1, from nothing but its reward.\n")
+    assert out.startswith("An agent learns Pendulum-v1 from its reward alone.\n")
     assert "have 10% of the usual links.\n" in out
     assert "cheetah" not in out.lower()
     assert "Results go to runs/demo/static-td3-Pendulum-v1-seed3-" in out

@@ -65,7 +65,7 @@ def test_a_task_that_cannot_be_made_is_no_hindrance(capsys, policy):
     )
     text = exported(capsys, "--to", "c", "--out", "device", "--dtype", "int8")
     assert "(1000 observations)" in text
-    assert "measured on random observations, because no episode could be played: there is no task 'Gone-v0'" in text
+    assert "measured on random observations, because no episode could be run: there is no task 'Gone-v0'" in text
 
 
 @pytest.mark.parametrize(
@@ -101,12 +101,15 @@ def test_what_was_around_the_task_is_said(capsys, policy):
     around = {"wrappers": "NormalizeObservation"}
     Policy(**given, task="Pendulum-v1", metadata=around).save("policy.safetensors")
     text = " ".join(exported(capsys, "--to", "c", "--out", "device", "--dtype", "int8").split())
-    assert "the task with NormalizeObservation around it" in text
-    assert "measured on random observations, because no episode could be played: only Python knows" in text
+    assert "trained with the wrappers NormalizeObservation" in text
+    assert (
+        "measured on random observations, because no episode could be run: the wrappers of its task are known only to Python"
+        in text
+    )
     assert "Pendulum-v1 with NormalizeObservation around it" in Path("device/policy.h").read_text()
     Policy(**given).save("policy.safetensors")
     text = " ".join(exported(capsys, "--to", "c", "--out", "device", "--dtype", "int8").split())
-    assert "the policy file does not say for which task it is" in text
+    assert "the policy file does not name its task" in text
 
 
 def test_a_folder_where_a_file_should_be(capsys, policy):

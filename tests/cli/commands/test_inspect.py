@@ -78,7 +78,7 @@ def test_neurons_that_no_link_leads_to_are_counted(capsys, folder):
 
 def test_fewer_features_and_no_episodes(capsys, folder):
     text = said(capsys, folder, "--features", 1, "--episodes", 0)
-    assert "2 more observations: --features 3 lists all" in text
+    assert "2 more observations: use --features 3 to list all" in text
     assert "return" not in text
     assert sum(name in text for name in (" cosine of", " sine of", " angular speed")) == 1
     assert "torque" in text  # actions are few
@@ -118,7 +118,7 @@ class Page(HTMLParser):
 
 def test_the_page_is_whole_and_needs_nothing_else(capsys, folder, tmp_path):
     out = tmp_path / "new[b]" / "agent.html"
-    assert f"Drawn in {out}" in said(capsys, folder, "--html", out)
+    assert f"Page written to {out}" in said(capsys, folder, "--html", out)
     content = out.read_text()
     page = Page(content)
     assert len(page.sources) == 3  # pictures of three layers
@@ -129,7 +129,7 @@ def test_the_page_is_whole_and_needs_nothing_else(capsys, folder, tmp_path):
     for told in ("ds-td3 on Pendulum-v1", "cosine of angle", "torque", "critic2, layer 2", "8 adaptations replaced"):
         assert told in page.text
     assert content.count("<polyline") == 6 + len(alone(folder))
-    assert ("neurons that no link leads to" in page.text) == bool(alone(folder))
+    assert ("neurons without incoming links" in page.text) == bool(alone(folder))
     assert "prefers-color-scheme: dark" in content
 
 
@@ -157,7 +157,7 @@ def test_a_page_of_what_someone_else_wrote_runs_nothing(capsys, tmp_path):
     content = (tmp_path / "p.html").read_text()
     assert "<script" not in content
     assert "&lt;script&gt;" in content
-    assert "Of 50 observations the 40 with most weight are shown" in content
+    assert "The 40 of 50 observations with most weight are shown" in content
     Page(content)
 
 

@@ -158,7 +158,7 @@ def test_long_gifs_share_the_palette_of_their_beginning(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("", "there is no screen here to show it on: film it with --video agent.mp4 or --gif agent.gif"),
+        ("", "there is no screen: record it with --video agent.mp4 or --gif agent.gif"),
         ("--video a.avi", "--video takes a file whose name ends in .mp4, not a.avi"),
         ("--gif a.mp4", "--gif takes a file whose name ends in .gif, not a.mp4"),
         ("--gif policy.safetensors/a.gif", "cannot write to policy.safetensors"),
@@ -192,7 +192,7 @@ def test_help_names_the_extra(capsys):
 
 
 def test_a_policy_that_does_not_know_its_task(capsys):
-    assert "give it with --task" in refused(capsys, saved(task=""), "--gif", "a.gif")
+    assert "give --task" in refused(capsys, saved(task=""), "--gif", "a.gif")
     assert "12 frames" in played(capsys, "policy.safetensors", "--task", "drawn/Drawn-v0", "--gif", "a.gif")
 
 

@@ -101,7 +101,7 @@ def test_dry_run_shows_runs_hours_and_disk_and_starts_nothing(capsys, tmp_path):
     ]
     assert "4 runs in runs: 0 done, 4 to do." in out
     assert "with 2 at a time" in out
-    assert "on the way (the replays of running runs)" in out
+    assert "while running (with replays)" in out
     assert [path.name for path in tmp_path.iterdir()] == ["g.toml"]
 
 

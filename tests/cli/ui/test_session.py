@@ -32,7 +32,7 @@ def test_the_summary_says_of_which_agent_its_returns_are(
     assert "Return   " in out
     assert ("The last evaluation was" in out) == (last is not None)
     if last is not None:
-        assert f"The last evaluation was {last}: rewirl evaluate measures the one of step 300." in out
+        assert f"The last evaluation was {last}: use rewirl evaluate for the agent of step 300." in out
 
 
 def test_without_evaluations_there_is_no_best_policy(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,5 +40,7 @@ def test_without_evaluations_there_is_no_best_policy(capsys: pytest.CaptureFixtu
     assert "Results  run/ (evaluations.csv, policy.safetensors)\n" in out
     assert not Path("run/best_policy.safetensors").exists()
     for command in ("evaluate", "inspect"):
-        sentence = "rewirl: run has no best policy, because it was never evaluated: leave out --best for its last one\n"
+        sentence = (
+            "rewirl: run has no best policy, because it was never evaluated: leave out --best to use its latest one\n"
+        )
         assert said(capsys, f"{command} run --best", code=2) == sentence

@@ -106,7 +106,7 @@ def test_stopped_with_checkpoints_and_gone_on_with(cluster: Any, tmp_path: Path)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=600)
     assert process.returncode == 3, out
-    assert "the same command does only what is missing" in out
+    assert "to continue, repeat the command" in out
     info = inspect_run(folder)
     assert info.state == "stopped", info.message
     assert f"stopped by SIGINT at step {info.step}" in (folder / "train.log").read_text(), "a checkpoint of that step"

@@ -92,7 +92,7 @@ def test_a_run_that_fails_is_listed_and_only_it_is_tried_again() -> None:
     text = grid((FAULTY, WALK), seeds=(1,))
     done = subprocess.run(command(text), capture_output=True, text=True, timeout=240)
     assert done.returncode == 1, done.stderr
-    assert "1 of 2 runs failed (faulty-faulty-Walk-v0/ds-td3-seed1), 1 are done" in done.stderr
+    assert "1 of 2 runs failed (faulty-faulty-Walk-v0/ds-td3-seed1), 1 are finished" in done.stderr
     assert "the joint is stuck, at step 200" in done.stdout
     assert done.stderr.count("\n") == 1
     walk = Path("runs/tiny-tiny-Walk-v0/ds-td3-seed1")
@@ -100,10 +100,10 @@ def test_a_run_that_fails_is_listed_and_only_it_is_tried_again() -> None:
     Path("broken").unlink()
     again = subprocess.run(command(text), capture_output=True, text=True, timeout=240)
     assert again.returncode == 0, again.stderr
-    assert "2 runs in runs, 1 done, 1 to go on" in again.stdout
+    assert "2 runs in runs, 1 done, 1 to resume" in again.stdout
     assert (walk / "train.log").read_bytes() == before
     faulty = Path("runs/faulty-faulty-Walk-v0/ds-td3-seed1")
-    assert "going on from step 200" in (faulty / "train.log").read_text()
+    assert "resuming at step 200" in (faulty / "train.log").read_text()
     assert inspect_run(faulty).state == "done"
 
 
@@ -151,7 +151,7 @@ def test_a_signal_lets_all_runs_save_and_stop(number: signal.Signals) -> None:
     process.send_signal(number)
     _, err = process.communicate(timeout=240)
     assert process.returncode == 3, err
-    assert "stopped with 0 of 2 runs done, the others are saved" in err
+    assert "stopped with 0 of 2 runs finished, the others are saved" in err
     assert "rewirl sweep grid.toml --jobs 2" in err
     reached = []
     for folder in folders:
@@ -214,7 +214,7 @@ def test_runs_that_outlive_a_killed_sweep_are_waited_for() -> None:
     assert "2 running elsewhere" in again.stdout
     for folder in folders:
         assert (folder / "train.log").read_text().count("Results go to") == 1
-        assert "going on from step" not in (folder / "train.log").read_text()
+        assert "resuming at step" not in (folder / "train.log").read_text()
         assert inspect_run(folder).state == "done"
 
 
@@ -227,7 +227,7 @@ def test_two_sweeps_of_one_folder_share_the_work() -> None:
     for seed in (1, 2, 3):
         log = Path(f"runs/tiny-tiny-Walk-v0/ds-td3-seed{seed}/train.log").read_text()
         assert log.count("Results go to") == 1
-        assert "going on from step" not in log
+        assert "resuming at step" not in log
 
 
 SOURCE = """

@@ -262,10 +262,10 @@ def test_without_optuna_the_way_to_get_it_is_said(tmp_path: Path, monkeypatch: p
         ("tune ds-td3 Pendulum-v1 --lambdas 1 2 0 3", "--lambdas must be a lower and an upper bound"),
         ("tune ds-td3 Pendulum-v1 --adapt-every 0", "--adapt-every must be whole numbers from 1"),
         ("tune static-td3 Pendulum-v1 --eta 0.1 0.2", "static-td3 never rewires"),
-        ("tune ds-td3 Pendulum-v1 --seeds 1 1", "--seeds has one twice"),
+        ("tune ds-td3 Pendulum-v1 --seeds 1 1", "--seeds contains a seed twice"),
         ("tune ds-td3 Pendulum-v1 --seeds -1", "--seeds must be from 0"),
         ("tune ds-td3 Pendulum-v1 --sampler grid", "--sampler"),
-        ("tune ds-td3 Pendulum-v1 --steps 600", "no trial would be evaluated after it has learned: it has 600 steps"),
+        ("tune ds-td3 Pendulum-v1 --steps 600", "no trial would be evaluated after learning: it has 600 steps"),
         ("tune ds-td3 Pendulum-v1 --steps 29000", "of which 25,000 are random, and an evaluation every 5,000"),
     ],
 )
@@ -297,10 +297,10 @@ def test_from_the_command_line_stopped_resumed_and_its_result_trained(tmp_path: 
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=240)
     assert process.returncode == 3, err
-    assert "the same command goes on:  rewirl tune ds-td3" in err
+    assert "to continue, repeat the command:  rewirl tune ds-td3" in err
     again = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240)
     assert again.returncode == 0, again.stderr
-    assert "Note: what base.toml says of eta, steps is not used: the search sets it." in again.stdout
+    assert "Note: ignoring eta, steps in base.toml: the search sets these." in again.stdout
     assert "Next: rewirl train --config search/best.toml --seed 1" in again.stdout
     assert all(inspect_run(tmp_path / "search" / f"trial-00{n}" / "seed0").state == "done" for n in (0, 1))
     shutil.rmtree(tmp_path / "search" / "trial-000")

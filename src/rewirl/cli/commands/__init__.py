@@ -1,4 +1,4 @@
-"""The commands, a file each: arguments, and what is done with them.
+"""The commands, one file each: its arguments, and what it does.
 
 What two commands share is in `ui/`.
 """

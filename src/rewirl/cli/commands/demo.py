@@ -1,7 +1,7 @@
-"""Two minutes: a cheetah with half of its links learns to run, and shows what this is about.
+"""A two-minute demonstration: a cheetah with half of its links learns to run.
 
-It is `rewirl train ds-td3 HalfCheetah-v5` with fewer random steps than the paper's, evaluated often; all flags of
-`rewirl train` work here too.
+It runs `rewirl train ds-td3 HalfCheetah-v5` with fewer random steps and more evaluations than the paper. All flags of
+`rewirl train` can be used.
 """
 
 from __future__ import annotations
@@ -23,33 +23,37 @@ EXAMPLES = ("rewirl demo", "rewirl demo --seed 2", "rewirl demo --sparsity 0.9")
 PRESET: dict[str, Any] = {
     "method": "ds-td3",
     "task": "HalfCheetah-v5",
-    "seed": 3,  # one that climbs in so short a time: best 6,100; seeds 1 and 2 came to 3,000 and 2,100
+    "seed": 3,  # a seed that learns in so short a time: best 6,100; seeds 1 and 2 reached 3,000 and 2,100
     "steps": 60_000,
     "random_steps": 5_000,
     "eval_every": 2_500,
     "eval_episodes": 3,
     "eval_process": True,
 }
-"""What the demo is, unless flags say otherwise."""
+"""Settings of the demo that flags can override."""
 
 FREE = RunConfig.FREE - {"steps"}
-"""What makes no other run of it."""
+"""Settings that do not affect the result."""
 
 
 def arguments(parser: Parser) -> None:
-    """Those of `rewirl train`, with the demo's defaults."""
+    """The flags of `rewirl train`, with the demo's defaults."""
     train.arguments(parser)
     parser.usage = f"{parser.prog} [METHOD TASK] [flags]"
-    own = {**PRESET, "eval_process": "on", "run_dir": f"runs/demo/seed{PRESET['seed']}, with what differs in its name"}
+    own = {
+        **PRESET,
+        "eval_process": "on",
+        "run_dir": f"runs/demo/seed{PRESET['seed']}; other settings are added to the name",
+    }
     for action in parser._actions:
         if action.dest in own and action.help:
             action.help = f"{action.help.split(' (default: ')[0]} (default: {own[action.dest]})"
 
 
 def run(args: argparse.Namespace) -> None:
-    """Trains, with a few words before it."""
+    """Trains, after a short introduction."""
     if args.resume is not None:
-        raise Refused(f"the demo is a run like others: go on with it by  rewirl train --resume {args.resume}")
+        raise Refused(f"a demo is resumed like any run:  rewirl train --resume {args.resume}")
     config = train.resolved(args, train.given(args), PRESET)
     named = args.run_dir is not None or args.name is not None
     folder = train.folder_of(args, config) if named else Path("runs", "demo", name_of(config))
@@ -57,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def name_of(config: RunConfig) -> str:
-    """Of the demo's run: what differs from the demo is in it, so that each has a folder of its own.
+    """Folder name of a demo run. It contains every setting that differs, so each variant has its own folder.
 
     >>> name_of(RunConfig.resolve(**PRESET)), name_of(RunConfig.resolve(**PRESET, sparsity=0.9))
     ('seed3', 'seed3-sparsity0.9')
@@ -76,15 +80,15 @@ def name_of(config: RunConfig) -> str:
 
 
 def welcome(run: Run) -> str:
-    """What there is to see."""
+    """What the user is about to see."""
     cheetah, costs, rule = run.config.task == PRESET["task"], run.costs, run.config.wiring().rule
     lines = [
-        "A cheetah of six joints learns to run, from nothing but a reward for speed."
+        "A cheetah with six joints learns to run. It is rewarded for speed and told nothing else."
         if cheetah
-        else f"An agent learns {run.config.task}, from nothing but its reward.",
+        else f"An agent learns {run.config.task} from its reward alone.",
         f"Its three neural networks have {costs.links / costs.dense_links:.0%} of the usual links"
         + (", and keep rewiring them" if isinstance(rule, DropAndGrow) else "."),
-        *(["as they learn: weak links go, new ones are tried."] if isinstance(rule, DropAndGrow) else []),
+        *(["as they learn: weak links are dropped, new ones grow."] if isinstance(rule, DropAndGrow) else []),
         "Watch the return: at 0 it stands still, at 5,000 it runs." if cheetah else "Watch the return.",
         "",
     ]

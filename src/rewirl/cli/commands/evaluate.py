@@ -1,4 +1,4 @@
-"""Measure a trained policy: returns of whole episodes, without exploration noise."""
+"""Measure a trained policy: returns of complete episodes, without exploration noise."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ EXAMPLES = (
 
 
 def arguments(parser: Parser) -> None:
-    """Which policy, and how often."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="A run folder, or a policy.safetensors")
-    parser.add_argument("--best", action="store_true", help="Of a run folder, the best policy instead of the last")
-    parser.add_argument("--episodes", type=whole, default=10, metavar="N", help="How many (default: 10)")
-    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="Of the environment (default: 0)")
-    parser.add_argument("--task", metavar="TASK", help="Another task than the policy was trained on")
+    """The policy and the number of episodes."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="Run folder or policy.safetensors")
+    parser.add_argument("--best", action="store_true", help="Use the best policy of a run folder, not the latest")
+    parser.add_argument("--episodes", type=whole, default=10, metavar="N", help="Number of episodes (default: 10)")
+    parser.add_argument(
+        "--seed", type=whole, default=0, metavar="N", help="Random seed of the environment (default: 0)"
+    )
+    parser.add_argument("--task", metavar="TASK", help="Task, if not the one it was trained on")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -39,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     policy = policy_at(args.run, args.best)
     task = args.task or policy.task
     if not task:
-        raise Refused("the policy file does not say for which task it is: give it with --task")
+        raise Refused("the policy file does not name its task: give --task")
     if note := without_wrappers(policy):
         show(Text(note))
     result = evaluate_policy(policy, task, episodes=args.episodes, seed=args.seed)

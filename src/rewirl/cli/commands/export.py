@@ -1,4 +1,4 @@
-"""A trained policy for other machines: as C source without dependencies, or as an ONNX graph."""
+"""Export a trained policy as C source without dependencies, or as an ONNX graph."""
 
 from __future__ import annotations
 
@@ -26,28 +26,33 @@ EXAMPLES = (
 
 
 def arguments(parser: Parser) -> None:
-    """Which policy, as what, to where."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="A run folder, or a policy.safetensors")
-    parser.add_argument("--to", choices=("c", "onnx"), required=True, help="As what")
+    """The policy, the format and the destination."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="Run folder or policy.safetensors")
+    parser.add_argument("--to", choices=("c", "onnx"), required=True, help="Output format")
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="PATH", help="For C a folder; for ONNX a folder or a .onnx file"
+        "--out",
+        type=Path,
+        required=True,
+        metavar="PATH",
+        help="Destination: a folder for C; a folder or a .onnx file for ONNX",
     )
-    parser.add_argument("--best", action="store_true", help="Of a run folder, the best policy instead of the last")
+    parser.add_argument("--best", action="store_true", help="Use the best policy of a run folder, not the latest")
+    parser.add_argument("--name", default="policy", help="Prefix of file names and of C identifiers (default: policy)")
     parser.add_argument(
-        "--name", default="policy", help="Begins the files' names, and in C every identifier (default: policy)"
+        "--dtype", choices=tuple(BYTES), default="f32", help="C only: data type of the weights (default: f32)"
     )
-    parser.add_argument("--dtype", choices=tuple(BYTES), default="f32", help="C: how weights are stored (default: f32)")
-    parser.add_argument("--sparse", action="store_true", help="ONNX: write links only; smaller from 67%% sparsity on")
+    parser.add_argument(
+        "--sparse", action="store_true", help="ONNX only: store links only; smaller above 67%% sparsity"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the files, and says what they need."""
+    """Writes the files and prints their size."""
     policy = policy_at(args.run, args.best)
     only_shown()
     if policy.around:
         show(
-            f"note: it acts on, and in units of, the task with {policy.around} around it: "
-            "what runs it has to do the same"
+            f"note: the policy was trained with the wrappers {policy.around}: apply the same wrappers wherever it runs"
         )
     lossy = args.to == "c" and args.dtype != "f32"
     seen, told = _observations(policy) if lossy else (None, "")
@@ -61,13 +66,13 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _observations(policy: Policy) -> tuple[Floats | None, str]:
-    """To measure the loss of accuracy on: those of an episode, else random ones; and a word on which they are."""
+    """Observations for measuring the loss of accuracy, and a note on their origin: an episode, or random ones."""
     try:
         if not policy.task:
-            raise Refused("the policy file does not say for which task it is")
+            raise Refused("the policy file does not name its task")
         if policy.around:
-            raise Refused("only Python knows what is around its task")
+            raise Refused("the wrappers of its task are known only to Python")
         seen, _ = watch(policy, policy.task, episodes=1, seed=0)
     except (Refused, Failed) as error:
-        return None, f"\nmeasured on random observations, because no episode could be played: {error}"
+        return None, f"\nmeasured on random observations, because no episode could be run: {error}"
     return seen, f"\nmeasured on an episode of {policy.task}"

@@ -1,7 +1,7 @@
-"""What an agent is: its layers and links, its dead neurons, the features it looks at, and how its wiring moved.
+"""Inspect an agent: layers, links, dead neurons, important features, and how the wiring changed.
 
-Features are ranked by the weight of the links that they kept. Neurons are watched in a few episodes, if the task can be
-made here. `--html` draws it all as one page that needs no network.
+Features are ranked by the weights of their links. The activity of neurons is measured in a few episodes, if the task is
+available. `--html` writes a self-contained page.
 """
 
 from __future__ import annotations
@@ -36,19 +36,21 @@ BAR = 12
 
 
 def arguments(parser: Parser) -> None:
-    """Which agent, and how closely."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="A run folder, or a policy.safetensors")
-    parser.add_argument("--best", action="store_true", help="Of a run folder, the best policy instead of the last")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="Also draw it as a page in this file")
-    parser.add_argument("--features", type=whole, default=24, metavar="N", help="Observations to list (default: 24)")
+    """The agent and the level of detail."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="Run folder or policy.safetensors")
+    parser.add_argument("--best", action="store_true", help="Use the best policy of a run folder, not the latest")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="Also write an HTML page to this file")
     parser.add_argument(
-        "--episodes", type=whole, default=3, metavar="N", help="To watch neurons in, 0 for none (default: 3)"
+        "--features", type=whole, default=24, metavar="N", help="Number of observations to list (default: 24)"
     )
-    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="Of those episodes (default: 0)")
+    parser.add_argument(
+        "--episodes", type=whole, default=3, metavar="N", help="Episodes to measure neurons in, 0 for none (default: 3)"
+    )
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="Random seed of these episodes (default: 0)")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints it, and draws it if asked to."""
+    """Prints the report; writes the page if requested."""
     for flag, least in (("features", 1), ("episodes", 0)):
         if getattr(args, flag) < least:
             raise Refused(f"--{flag} must be at least {least}, not {getattr(args, flag)}")
@@ -66,11 +68,11 @@ def run(args: argparse.Namespace) -> None:
             write_aside(args.html, page(seen).encode())
         except OSError as error:
             raise Failed(f"{args.html}: {error.strerror}") from None
-        show(Text(f"Drawn in {args.html}"))
+        show(Text(f"Page written to {args.html}"))
 
 
 def report(seen: Inspection, features: int) -> RenderableType:
-    """All of it, for the terminal."""
+    """The whole report for the terminal."""
     parts: list[RenderableType] = [*headline(seen), _networks(seen), _features(seen, features)]
     if seen.movement is not None:
         parts += [_movement(seen.movement), Text(str(seen.movement))]
@@ -114,7 +116,7 @@ def _networks(seen: Inspection) -> RenderableType:
                 about += [_count(dead[number].without_input), _count(dead[number].without_output)]
                 about += [_count(never[number])] if never else []
             rows.add_row(_named(network, seen) if number == 0 else "", *about)
-    told = "Dead are hidden neurons that no link leads to, or none from, or that were never above 0 in the episodes."
+    told = "Dead: hidden neurons without incoming or outgoing links, or never active in the episodes."
     return Group(rows, Text(told, style="dim"))
 
 
@@ -142,8 +144,8 @@ def _features(seen: Inspection, most: int) -> RenderableType:
         cells += [f"{feature.critic_links:.0f}", f"{feature.critic_weight:.1%}"] if critics else []
         rows.add_row(feature.name, *cells)
     full = seen.actor.layers[0].n_out
-    about = f"Of {full} links each at most. Weight: share of the first layer's magnitudes; large numbers need less."
-    more = f" {left} more observations: --features {seen.policy.n_obs} lists all." if left > 0 else ""
+    about = f"At most {full} links each. Weight: share of the first layer's magnitudes; large features need less."
+    more = f" {left} more observations: use --features {seen.policy.n_obs} to list all." if left > 0 else ""
     return Group(rows, Text(about + more, style="dim"))
 
 
@@ -161,7 +163,7 @@ def _bar(share: float, largest: float) -> str:
 
 def _movement(movement: Movement) -> RenderableType:
     quarters = _quarters(movement)
-    numbers = (f"first links left {quarters[0]}".rstrip(), *quarters[1:], "places tried", "median age")
+    numbers = (f"initial links left {quarters[0]}".rstrip(), *quarters[1:], "places tried", "median age")
     rows = table("wiring", *numbers, right=numbers)
     numbers = (f"no input {quarters[0]}".rstrip(), *quarters[1:])
     alone = table("neurons", *numbers, right=numbers)

@@ -1,4 +1,4 @@
-"""The runs in a folder, with their state."""
+"""List list runs and their state."""
 
 from __future__ import annotations
 
@@ -21,13 +21,18 @@ STYLES = {"running": "cyan", "done": "green", "stopped": "yellow", "failed": "re
 COLUMNS = ("run", "method", "task", "seed", "state", "steps", "done", "last return", "best return")
 NUMBERS = ("seed", "steps", "done", "last return", "best return")
 SPARE = ("task", "method", "seed", "best return", "steps")
-"""What is left out where there is no room for all, the first first: a run's name mostly has the first three in it."""
+"""Columns left out on a narrow terminal, in this order: the name of a run usually contains the first three."""
 
 
 def arguments(parser: Parser) -> None:
-    """Where to look."""
+    """The folder to list."""
     parser.add_argument(
-        "folder", type=Path, nargs="?", default=Path("runs"), metavar="DIR", help="Of runs, or one run (default: runs)"
+        "folder",
+        type=Path,
+        nargs="?",
+        default=Path("runs"),
+        metavar="DIR",
+        help="Folder of runs, or a single run (default: runs)",
     )
 
 
@@ -45,11 +50,11 @@ def run(args: argparse.Namespace) -> None:
         if info.message and (info.state == "failed" or info.config is None):
             show(Text(f"{info.folder}: {info.message}"))
     if any(info.resumable for info in found):
-        show("To go on with a run that stopped or failed:  rewirl train --resume RUN")
+        show("To resume a run that stopped or failed:  rewirl train --resume RUN")
 
 
 def listed(found: Sequence[RunInfo], room: int) -> Table:
-    """A row for each, with as many columns as there is room for."""
+    """One row per run, with as many columns as fit."""
     cells = [_cells(info) for info in found]
     columns = list(COLUMNS)
     for spare in (None, *SPARE):
@@ -58,7 +63,7 @@ def listed(found: Sequence[RunInfo], room: int) -> Table:
         if sum(widest) + 3 * len(columns) - 1 <= room:
             break
     rows = table(*columns, right=NUMBERS)
-    rows.columns[0].no_wrap, rows.columns[0].overflow = False, "fold"  # a name cut short names nothing
+    rows.columns[0].no_wrap, rows.columns[0].overflow = False, "fold"  # a truncated name is useless
     for row in cells:
         state = Text(row["state"], style=STYLES.get(row["state"], ""))
         rows.add_row(*(state if column == "state" else Text(row[column]) for column in columns))

@@ -1,4 +1,4 @@
-"""What can be trained: an algorithm times a way of wiring."""
+"""List the methods: an algorithm combined with a wiring rule."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ EXAMPLES = ("rewirl methods", "rewirl train ds-td3 HalfCheetah-v5")
 
 
 def arguments(parser: Parser) -> None:
-    """It takes none."""
+    """This command takes no arguments."""
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints all methods."""
-    rows = table("method", "what it is", "η", "random steps")
+    rows = table("method", "description", "η", "random steps")
     for name, method in METHODS.items():
         eta = f"{method.eta:g}" if issubclass(method.rule, DropAndGrow) else "–"
         rows.add_row(name, method.about, eta, f"{method.random_steps:,}")

@@ -1,6 +1,6 @@
-"""Show an agent: in a window where there is a screen, else as a film.
+"""Show an agent in a window, or record it as a video.
 
-Without a screen, MuJoCo draws by EGL or OSMesa, whichever there is. Films need pip install 'rewirl[video]'.
+Without a screen, MuJoCo renders with EGL or OSMesa, whichever works. Recording needs pip install 'rewirl[video]'.
 """
 
 from __future__ import annotations
@@ -33,35 +33,40 @@ EXAMPLES = (
     "rewirl play runs/HalfCheetah-v5/ds-td3-seed1 --best --gif cheetah.gif --seconds 5 --width 480 --height 270",
 )
 MOST_FPS = 25
-"""Frames per second of a film, unless given: more are hard to see and slow to draw."""
+"""Default limit of frames per second: more are hardly visible and slow to render."""
 LARGEST = 4096
 """Width and height of a picture."""
 
 
 def arguments(parser: Parser) -> None:
-    """Which agent, and how it is shown."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="A run folder, or a policy.safetensors")
-    parser.add_argument("--best", action="store_true", help="Of a run folder, the best policy instead of the last")
-    parser.add_argument("--video", type=Path, metavar="FILE", help="Film it as MP4")
-    parser.add_argument("--gif", type=Path, metavar="FILE", help="Film it as GIF")
-    parser.add_argument("--episodes", type=whole, default=1, metavar="N", help="How many (default: 1)")
-    parser.add_argument("--seconds", type=number, metavar="X", help="Stop after so much of the task's time")
-    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="Of the environment (default: 0)")
-    parser.add_argument("--width", type=whole, metavar="N", help="Of the picture (default for MuJoCo: 640)")
-    parser.add_argument("--height", type=whole, metavar="N", help="Of the picture (default for MuJoCo: 360)")
+    """The agent and the way to show it."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="Run folder or policy.safetensors")
+    parser.add_argument("--best", action="store_true", help="Use the best policy of a run folder, not the latest")
+    parser.add_argument("--video", type=Path, metavar="FILE", help="Record an MP4 video")
+    parser.add_argument("--gif", type=Path, metavar="FILE", help="Record a GIF")
+    parser.add_argument("--episodes", type=whole, default=1, metavar="N", help="Number of episodes (default: 1)")
+    parser.add_argument("--seconds", type=number, metavar="X", help="Stop after this much simulated time")
     parser.add_argument(
-        "--fps", type=number, metavar="X", help=f"Frames a second of a film (default: the task's, at most {MOST_FPS})"
+        "--seed", type=whole, default=0, metavar="N", help="Random seed of the environment (default: 0)"
     )
-    parser.add_argument("--task", metavar="TASK", help="Another task than the policy was trained on")
+    parser.add_argument("--width", type=whole, metavar="N", help="Width of the picture (default for MuJoCo: 640)")
+    parser.add_argument("--height", type=whole, metavar="N", help="Height of the picture (default for MuJoCo: 360)")
+    parser.add_argument(
+        "--fps",
+        type=number,
+        metavar="X",
+        help=f"Frames per second of the recording (default: the task's, at most {MOST_FPS})",
+    )
+    parser.add_argument("--task", metavar="TASK", help="Task, if not the one it was trained on")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Shows the episodes, and says what came of them."""
+    """Shows the episodes and prints their returns."""
     _check(args)
     policy = policy_at(args.run, args.best)
     task = args.task or policy.task
     if not task:
-        raise Refused("the policy file does not say for which task it is: give it with --task")
+        raise Refused("the policy file does not name its task: give --task")
     if note := without_wrappers(policy):
         say(Console(highlight=False), note)
     only_shown()
@@ -89,7 +94,7 @@ def _check(args: argparse.Namespace) -> None:
         if getattr(args, flag) is not None:
             check_place(getattr(args, flag), suffix, f"--{flag}")
     if not (args.video or args.gif or has_screen()):
-        raise Refused("there is no screen here to show it on: film it with --video agent.mp4 or --gif agent.gif")
+        raise Refused("there is no screen: record it with --video agent.mp4 or --gif agent.gif")
 
 
 def _window(args: argparse.Namespace, policy: Policy, task: str) -> None:
@@ -121,13 +126,13 @@ def _film(args: argparse.Namespace, policy: Policy, task: str) -> None:
         with ExitStack() as stack, console.status("filming") as status:
             films = [stack.enter_context(filmed(path, fps)) for path in paths]
             for steps in _steps(args, policy, env, task, console):
-                # As many frames as fall into this step's share of the time: drawing is what takes long.
+                # As many frames as this step covers: rendering is what takes long.
                 for _ in range(math.ceil(steps * fps / pace) - frames):
                     frame = picture(env, task, wanted)
                     frames, shape = frames + 1, frame.shape[:2]
                     for film in films:
                         film.add(frame)
-                    status.update(f"filming: {frames} frames, {frames / fps:.1f} s")
+                    status.update(f"recording: {frames} frames, {frames / fps:.1f} s")
     finally:
         env.close()
     for path in paths:
@@ -137,7 +142,7 @@ def _film(args: argparse.Namespace, policy: Policy, task: str) -> None:
 
 
 def _steps(args: argparse.Namespace, policy: Policy, env: Env, task: str, console: Console) -> Iterator[int]:
-    """Counts the steps of the episodes, until the time is over, and tells what came of each episode."""
+    """Yields the steps of the episodes until the time is over, and prints the return of each episode."""
     pace, total, length = fps_of(env), 0.0, 0
     for steps, moment in enumerate(moments(policy, Environment(env, task, scaled=True), args.episodes, args.seed), 1):
         total, length = total + moment.reward, length + 1

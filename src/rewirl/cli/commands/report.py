@@ -1,8 +1,8 @@
-"""A report about runs: one page for the browser, figures and tables.
+"""Write a report about runs: one HTML page, figures and tables.
 
-RUN is a run folder or a folder of runs; several may be given. A run needs no more than its config.toml and its
-evaluations.csv; what else is there is shown too. Missing seeds, runs that are not done and runs that do not match are
-used as far as they go, and named.
+RUN is a run folder or a folder of runs; several may be given. A run needs only its config.toml and evaluations.csv;
+other files add detail. Missing seeds, unfinished runs and runs that do not match are used as far as possible, and
+listed.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ EXAMPLES = (
     "rewirl report runs --out report                        everything in a folder; then open report/index.html",
     "rewirl report runs/HalfCheetah-v5 runs/Hopper-v5 --out report",
     'rewirl report runs --out report --title "Sparse on a laptop" --seed 1',
-    "rewirl report runs --out report --at 300000            compares at this step, without runs that are not there yet",
+    "rewirl report runs --out report --at 300000            compare at this step, without shorter runs",
 )
 
 
 def arguments(parser: Parser) -> None:
-    """Which runs, and where to."""
-    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="Run folders, or folders with runs in them")
+    """The runs and the destination."""
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="Run folders, or folders that contain them")
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="The report's folder; a report there is replaced"
+        "--out", type=Path, required=True, metavar="DIR", help="Folder of the report; an existing report is replaced"
     )
     parser.add_argument(
         "--title", default="Dynamic sparse training", help="The page's (default: Dynamic sparse training)"
     )
-    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="Of the bootstrap (default: 0)")
+    parser.add_argument("--seed", type=whole, default=0, metavar="N", help="Random seed of the bootstrap (default: 0)")
     parser.add_argument(
         "--at",
         type=whole,
         metavar="STEP",
-        help="Compare at this step (default: on each task the last one that all runs reached)",
+        help="Compare at this step (default: the last step that all runs of a task reached)",
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the report, and says what is in it and what is missing."""
+    """Writes the report and prints what it contains and what is missing."""
     for name in ("seed", "at"):
         if (getattr(args, name) or 0) < 0:
-            raise Refused(f"--{name} must not be negative, and is {getattr(args, name)}")
+            raise Refused(f"--{name} must not be negative, got {getattr(args, name)}")
     check(args.out)
     only_shown()
     console = Console(highlight=False, soft_wrap=True)
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     for note in written.notes:
         console.print(f"Note: {note}", markup=False)
     console.print(
-        f"{args.out} has {written.figures} figures and {written.tables} tables of {len(comparison.runs)} run"
+        f"{args.out} contains {written.figures} figures and {written.tables} tables of {len(comparison.runs)} run"
         f"{'s' if len(comparison.runs) > 1 else ''}. Open {written.page}",
         markup=False,
     )
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
 
 @contextmanager
 def telling(console: Console) -> Iterator[Callable[[str], None]]:
-    """Shows what is being done, on a terminal."""
+    """Shows progress on a terminal."""
     with console.status("Reading runs …") as status:
         yield lambda what: status.update(f"Working on {what} …")
 

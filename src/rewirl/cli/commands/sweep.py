@@ -1,7 +1,7 @@
-"""Train all runs of an experiment, side by side. The same command again does only what is missing.
+"""Train all runs of an experiment in parallel. Repeating the command does only what is missing.
 
-GRID is one of the presets (rewirl sweep alone lists them) or a TOML file of your own. Each run is a normal run folder;
-one that is there already, whatever it is called, is not trained again. A run that fails does not stop the others.
+GRID is a preset (`rewirl sweep` lists them) or your own TOML file. Each run has a normal run folder. A run that exists
+already, under whatever name, is not trained again. A run that fails does not stop the others.
 """
 
 from __future__ import annotations
@@ -36,30 +36,36 @@ EXAMPLES = (
 
 
 def arguments(parser: Parser) -> None:
-    """Which runs, where, and how many at a time."""
-    parser.add_argument("grid", nargs="?", metavar="GRID", help="A preset, e.g. paper/td3, or a TOML file")
+    """The runs, where they go, and how many run in parallel."""
+    parser.add_argument("grid", nargs="?", metavar="GRID", help="Preset such as paper/td3, or a TOML file")
     parser.add_argument("--list", action="store_true", help="List the presets")
-    parser.add_argument("--dry-run", action="store_true", help="Print runs, expected hours and disk; start nothing")
-    parser.add_argument("--dir", type=Path, default=Path("runs"), metavar="RUNS", help="Where runs go (default: runs)")
-    parser.add_argument("--jobs", type=whole, metavar="N", help="Runs at a time (default: one per core)")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="Print runs, expected hours and disk space; train nothing"
+    )
+    parser.add_argument(
+        "--dir", type=Path, default=Path("runs"), metavar="RUNS", help="Folder for the runs (default: runs)"
+    )
+    parser.add_argument("--jobs", type=whole, metavar="N", help="Number of parallel runs (default: one per core)")
     narrow = parser.add_argument_group("a part of the grid")
-    narrow.add_argument("--tasks", nargs="+", metavar="TASK", help="Only these of its tasks")
-    narrow.add_argument("--methods", nargs="+", metavar="METHOD", help="Only these of its methods")
-    narrow.add_argument("--seeds", nargs="+", type=whole, metavar="N", help="These seeds instead of its own")
+    narrow.add_argument("--tasks", nargs="+", metavar="TASK", help="Only these tasks of the grid")
+    narrow.add_argument("--methods", nargs="+", metavar="METHOD", help="Only these methods of the grid")
+    narrow.add_argument("--seeds", nargs="+", type=whole, metavar="N", help="Use these seeds instead of the grid's")
     narrow.add_argument(
-        "--steps", type=whole, metavar="N", help="So many steps; variants with steps of their own are shortened alike"
+        "--steps", type=whole, metavar="N", help="Steps of each run; variants with their own number are shortened too"
     )
     elsewhere = parser.add_argument_group("on other machines")
-    elsewhere.add_argument("--on", choices=("here", "ray"), default="here", help="Where to run (default: here)")
     elsewhere.add_argument(
-        "--address", help="Of the Ray cluster (default: the variable RAY_ADDRESS, or a Ray of this machine alone)"
+        "--on", choices=("here", "ray"), default="here", help="Where to run (default: on this machine)"
+    )
+    elsewhere.add_argument(
+        "--address", help="Address of the Ray cluster (default: RAY_ADDRESS, or start Ray on this machine)"
     )
     elsewhere.add_argument(
         "--retries",
         type=whole,
         default=5,
         metavar="N",
-        help="How often Ray tries a run whose machine dies (default: 5)",
+        help="How often Ray restarts a run whose machine died (default: 5)",
     )
 
 
@@ -104,39 +110,39 @@ def _check(args: argparse.Namespace) -> None:
         if value is not None and value < 1:
             raise Refused(f"{flag} must be at least 1, not {value}")
     if args.retries < 0:
-        raise Refused(f"--retries must not be negative, and is {args.retries}")
+        raise Refused(f"--retries must not be negative, got {args.retries}")
     if args.address is not None and args.on != "ray":
         raise Refused("--address is for Ray: add --on ray")
     if args.dir.exists() and not args.dir.is_dir():
-        raise Refused(f"--dir {args.dir} is no folder")
+        raise Refused(f"--dir {args.dir} is not a folder")
 
 
 def _list() -> None:
-    rows = table("preset", "runs", "what it is", right=("runs",))
+    rows = table("preset", "runs", "description", right=("runs",))
     for preset in preset_names():
         grid = load_grid(preset)
         rows.add_row(preset, str(len(grid.runs())) if grid.trains else "–", grid.about)
-    show(rows, "A grid of your own is a TOML file of the same form: see docs/experiments.md. Next:")
+    show(rows, "Your own grid is a TOML file of the same form: see docs/experiments.md. Next:")
     show("  rewirl sweep paper/td3 --tasks HalfCheetah-v5 --dry-run")
 
 
 def _say_before(made: Plan, console: Console) -> None:
     words = [f"{count(len(made.jobs), 'run')} in {made.folder}"]
-    known = (("done", "done"), ("cut", "to go on"), ("elsewhere", "running elsewhere"), ("new", "new"))
+    known = (("done", "done"), ("cut", "to resume"), ("elsewhere", "running elsewhere"), ("new", "new"))
     words += [f"{made.count(state)} {text}" for state, text in known if made.count(state)]
     console.out(f"{made.grid.name}: {', '.join(words)}", highlight=False)
 
 
 def _conclude(sweep: Sweep) -> None:
-    """The exit code, in a sentence."""
-    jobs, again = len(sweep.plan.jobs), f"the same command does only what is missing:  {_command(sys.argv)}"
+    """Raises what the exit code means, in one sentence."""
+    jobs, again = len(sweep.plan.jobs), f"to continue, repeat the command:  {_command(sys.argv)}"
     done = sweep.plan.count("done")
     bad = sweep.of("failed", "blocked")
     if bad:
         names = ", ".join(name(sweep, job) for job in bad[:3]) + (f" and {len(bad) - 3} more" if len(bad) > 3 else "")
-        raise Failed(f"{len(bad)} of {jobs} runs failed ({names}), {done} are done; {again}")
+        raise Failed(f"{len(bad)} of {jobs} runs failed ({names}), {done} are finished; {again}")
     if done < jobs:
-        raise Stopped(f"stopped with {done} of {jobs} runs done, the others are saved; {again}")
+        raise Stopped(f"stopped with {done} of {jobs} runs finished, the others are saved; {again}")
 
 
 def _command(words: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What it can be trained on. These tasks were tried; any other Gymnasium task with a flat Box observation works too."""
+"""List the tasks that are known to work. Any other Gymnasium task with a flat Box observation works too."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ EXAMPLES = ("rewirl tasks", "rewirl train ds-sac Hopper-v5")
 
 
 def arguments(parser: Parser) -> None:
-    """It takes none."""
+    """This command takes no arguments."""
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints the tasks that are known to work."""
+    """Prints the tasks."""
     numbers = ("observations", "actions")
     rows = table("task", *numbers, "λ of the paper (TD3)", "λ of the paper (SAC)", "about", right=numbers)
     for name, task in TASKS.items():
         lambdas = (METHODS[f"ds-{algorithm}"].lambdas(name) for algorithm in ("td3", "sac"))
         shown = (" ".join(f"{value:g}" for value in pair) if pair else "–" for pair in lambdas)
         rows.add_row(name, str(task.n_obs), str(task.n_act), *shown, task.about)
-    show(rows, "Where there is no λ, half of the weights do not exist (--sparsity 0.5). Other tasks with a flat Box")
+    show(rows, "Tasks without λ are 50% sparse by default (--sparsity 0.5). Other tasks with a flat Box")
     show("observation and a bounded Box action work too, if importing gymnasium registers them.")

@@ -1,7 +1,7 @@
-"""Train an agent on a task. Killed or stopped, the same command goes on where it was.
+"""Train an agent on a task. If the run is stopped or killed, the same command resumes it.
 
-METHOD is one of `rewirl methods`, TASK one of `rewirl tasks` or any Gymnasium task with a flat Box observation and a
-bounded Box action. Numbers that are not given are the paper's.
+METHOD is one of `rewirl methods`. TASK is one of `rewirl tasks`, or any Gymnasium task with a flat Box observation and
+a bounded Box action. Options that are not given have the paper's values.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from rewirl.training.loggers import LOGGERS
 
 EXAMPLES = (
     "rewirl train ds-td3 HalfCheetah-v5 --seed 1",
-    "rewirl train ds-td3 HalfCheetah-v5 --dry-run          what it will be, before anything starts",
+    "rewirl train ds-td3 HalfCheetah-v5 --dry-run          print links, FLOPs and memory; train nothing",
     "rewirl train ds-sac Ant-v5 --tau 1 --target-interval 1000",
     "rewirl train static-td3 Pendulum-v1 --sparsity 0.8 --steps 20000 --random-steps 1000",
     "rewirl train td3 HalfCheetah-v5 --initial-samples runs/HalfCheetah-v5/ds-td3-seed1",
-    "rewirl train --config my.toml --seed 2                flags win over the file",
+    "rewirl train --config my.toml --seed 2                flags override the file",
     "rewirl train --resume runs/HalfCheetah-v5/ds-td3-seed1",
 )
 WIRING = ("sparsity", "lambdas", "eta", "adapt_every", "block", "mean_moments")
@@ -41,20 +41,18 @@ RUNS = Path("runs")
 
 
 def arguments(parser: Parser) -> None:
-    """All flags: those of the command, those of the run, and every number of the algorithms."""
+    """All flags: of the command, of the run, and of the algorithms."""
     parser.usage = f"{parser.prog} METHOD TASK [flags]"
     parser.add_argument("method", nargs="?", metavar="METHOD", help=f"One of {', '.join(METHODS)}")
     parser.add_argument("task", nargs="?", metavar="TASK", help="E.g. HalfCheetah-v5")
     command = parser.add_argument_group("command")
-    command.add_argument("--config", type=Path, metavar="FILE", help="Read a TOML file; flags win over what it says")
+    command.add_argument("--config", type=Path, metavar="FILE", help="Read options from a TOML file; flags override it")
+    command.add_argument("--run-dir", type=Path, metavar="DIR", help="Run folder (default: runs/TASK/METHOD-seedSEED)")
+    command.add_argument("--name", metavar="NAME", help="Name of the run below runs/TASK, instead of METHOD-seedSEED")
+    command.add_argument("--resume", type=Path, metavar="RUN", help="Resume the run in this folder")
+    command.add_argument("--dry-run", action="store_true", help="Print config, links, FLOPs and memory; train nothing")
     command.add_argument(
-        "--run-dir", type=Path, metavar="DIR", help="The run's folder (default: runs/TASK/METHOD-seedSEED)"
-    )
-    command.add_argument("--name", metavar="NAME", help="The run's name instead of METHOD-seedSEED, below runs/TASK")
-    command.add_argument("--resume", type=Path, metavar="RUN", help="Go on with the run in this folder")
-    command.add_argument("--dry-run", action="store_true", help="Print config, links, FLOPs and memory; start nothing")
-    command.add_argument(
-        "--log", action="append", default=[], choices=list(LOGGERS), help="Also log there; may be repeated"
+        "--log", action="append", default=[], choices=list(LOGGERS), help="Also log to this service; may be repeated"
     )
     everything = list(hints(RunConfig))
     run = parser.add_argument_group("run")
@@ -65,12 +63,12 @@ def arguments(parser: Parser) -> None:
     for kind in KINDS:
         group = parser.add_argument_group(f"{kind.__name__.removesuffix('Options')} only")
         own = [name for name in hints(kind) if name not in shared]
-        shared += own  # should another algorithm have a number of the same name
+        shared += own  # another algorithm may have an option of the same name
         add_fields(group, kind, own, lambda name, kind=kind: _shown(default_of(kind, name)))  # type: ignore[misc]
 
 
 def run(args: argparse.Namespace) -> None:
-    """Starts the run, goes on with it, or says that it is done."""
+    """Starts or resumes the run, or reports that it is finished."""
     flags = given(args)
     if args.resume is not None:
         folder, config = _resumed(args, flags)
@@ -83,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
 def carry_out(
     args: argparse.Namespace, config: RunConfig, folder: Path, welcome: Callable[[Run], str] | None = None
 ) -> None:
-    """Trains, or with --dry-run says what would be trained."""
+    """Trains, or with --dry-run prints what would be trained."""
     if args.dry_run:
         show(plan(config, *sizes(config)))
         return
@@ -92,13 +90,13 @@ def carry_out(
 
 
 def given(args: argparse.Namespace) -> dict[str, Any]:
-    """The flags that belong to a run's config, those that were given."""
+    """The given flags that belong to a run's config."""
     names = {"method", "task", *all_hints()}
     return {name: value for name, value in vars(args).items() if name in names and value is not None}
 
 
 def resolved(args: argparse.Namespace, flags: Mapping[str, Any], usual: Mapping[str, Any] | None = None) -> RunConfig:
-    """The run that file and flags describe, the flags before the file, and the file before what is usual."""
+    """The run that file and flags describe: flags override the file, the file overrides `usual`."""
     words = overlay(usual or {}, config_file(args.config) if args.config else {})
     words = overlay(words, flags)
     for name in ("method", "task"):
@@ -108,7 +106,7 @@ def resolved(args: argparse.Namespace, flags: Mapping[str, Any], usual: Mapping[
 
 
 def config_of(words: Mapping[str, Any]) -> RunConfig:
-    """The run that these words describe, refused where there can be none."""
+    """The run that these options describe."""
     try:
         config = RunConfig.resolve(**words)
     except ValueError as error:
@@ -123,7 +121,7 @@ def folder_of(args: argparse.Namespace, config: RunConfig) -> Path:
         if ".." in args.run_dir.parts:
             raise Refused(f"--run-dir must not go up with '..': write {args.run_dir.resolve()} instead")
         if args.name is not None:
-            raise Refused("give --run-dir, the whole folder, or --name, its last part, and not both")
+            raise Refused("give either --run-dir (the whole path) or --name (its last part), not both")
         return Path(args.run_dir)
     task = folder_name(config.task)
     return run_folder(run_folder(RUNS, task), f"{config.method}-seed{config.seed}" if args.name is None else args.name)
@@ -131,7 +129,7 @@ def folder_of(args: argparse.Namespace, config: RunConfig) -> Path:
 
 def _resumed(args: argparse.Namespace, flags: Mapping[str, Any]) -> tuple[Path, RunConfig]:
     if args.config or args.run_dir or args.name is not None:
-        raise Refused("--resume takes all from the run folder: leave out --config, --run-dir and --name")
+        raise Refused("--resume takes everything from the run folder: leave out --config, --run-dir and --name")
     info = inspect_run(args.resume)
     if info.config is None:
         raise Refused(
@@ -141,13 +139,13 @@ def _resumed(args: argparse.Namespace, flags: Mapping[str, Any]) -> tuple[Path, 
         known = getattr(info.config, name)
         if flags.get(name, known) != known:
             raise Refused(
-                f"the {name} of {args.resume} is {known}, not {flags[name]}: leave it out, or begin another run"
+                f"the {name} of {args.resume} is {known}, not {flags[name]}: leave it out, or start another run"
             )
     return args.resume, config_of(overlay(info.config.items(), flags))
 
 
 def config_file(path: Path) -> dict[str, Any]:
-    """What a TOML file of the user's gives."""
+    """The options in a user's TOML file."""
     try:
         return parse_toml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -1,7 +1,7 @@
-"""Search for the λ of each layer, η and e of a sparse method on a task: the paper's random search, or TPE.
+"""Search for λ of each layer, η and e of a sparse method on a task, by random search (as in the paper) or TPE.
 
-Each trial is a normal run (one per seed) below --dir; R, the mean return of the last ten evaluations, is what counts.
-The same command again goes on where it was; with more --trials it searches on. It needs Optuna.
+Each trial is a normal run (one per seed) below --dir. The objective is R, the mean return of the last ten evaluations.
+Repeating the command continues the search; more --trials extend it. Needs Optuna.
 """
 
 from __future__ import annotations
@@ -33,55 +33,62 @@ EXAMPLES = (
     "rewirl tune ds-td3 Hopper-v5 --trials 20 --steps 200000",
     "rewirl tune ds-td3 Hopper-v5 --sampler tpe --prune --workers 4 --seeds 1 2 3",
     "rewirl tune ds-sac Ant-v5 --eta 0.05 0.2 --adapt-every 500 1000 --lambdas 10 60 20 100",
-    "rewirl train --config tuning/Hopper-v5/ds-td3/best.toml --seed 1     what came of it",
+    "rewirl train --config tuning/Hopper-v5/ds-td3/best.toml --seed 1     train with the best settings",
 )
 
 SEARCHED = ("seed", "sparsity", "lambdas", "eta", "adapt_every")
-"""What a search gives its runs itself."""
+"""Options that the search sets itself."""
 
 
 def arguments(parser: Parser) -> None:
-    """What is tuned, how long, and between which bounds."""
+    """What is tuned, for how long, and within which bounds."""
     parser.add_argument("method", metavar="METHOD", help="A sparse method, e.g. ds-td3")
     parser.add_argument("task", metavar="TASK", help="E.g. Hopper-v5")
-    parser.add_argument("--trials", type=whole, default=20, metavar="N", help="How many to try (default: 20)")
-    parser.add_argument("--steps", type=whole, default=200_000, metavar="N", help="Of a run (default: 200000)")
-    parser.add_argument("--seeds", nargs="+", type=whole, default=[0], metavar="N", help="A run for each (default: 0)")
-    parser.add_argument("--workers", type=whole, metavar="N", help="Runs at a time (default: one per core)")
-    parser.add_argument("--dir", type=Path, metavar="DIR", help="Of the search (default: tuning/TASK/METHOD)")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="A TOML file with other options of the runs")
-    search = parser.add_argument_group("search")
-    search.add_argument("--sampler", choices=SAMPLERS, default="random", help="How to search (default: random)")
-    search.add_argument(
-        "--prune", action="store_true", help="Give up on trials that are below the median of earlier ones"
+    parser.add_argument("--trials", type=whole, default=20, metavar="N", help="Number of trials (default: 20)")
+    parser.add_argument("--steps", type=whole, default=200_000, metavar="N", help="Steps of each run (default: 200000)")
+    parser.add_argument(
+        "--seeds",
+        nargs="+",
+        type=whole,
+        default=[0],
+        metavar="N",
+        help="Random seeds; each trial has one run per seed (default: 0)",
     )
-    search.add_argument("--search-seed", type=whole, default=0, metavar="N", help="Of the search (default: 0)")
+    parser.add_argument("--workers", type=whole, metavar="N", help="Number of parallel runs (default: one per core)")
+    parser.add_argument("--dir", type=Path, metavar="DIR", help="Folder of the search (default: tuning/TASK/METHOD)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file with other options of the runs")
+    search = parser.add_argument_group("search")
+    search.add_argument("--sampler", choices=SAMPLERS, default="random", help="Search method (default: random)")
+    search.add_argument("--prune", action="store_true", help="Stop trials that are below the median of earlier ones")
+    search.add_argument(
+        "--search-seed", type=whole, default=0, metavar="N", help="Random seed of the search (default: 0)"
+    )
     search.add_argument(
         "--lambdas",
         nargs="+",
         type=number,
         metavar="X",
-        help="Lower and upper bound of λ for each layer but the last (default: 0.1 to 0.8 of a dense layer's)",
+        help="Lower and upper bound of λ for each layer except the last (default: 0.1 to 0.8 of a dense layer's)",
     )
     search.add_argument(
         "--eta", nargs=2, type=number, metavar="X", help=f"Bounds of η (default: {ETAS[0]} {ETAS[1]}, log-uniform)"
     )
     schedules = " ".join(map(str, SCHEDULES))
     search.add_argument(
-        "--adapt-every", nargs="+", type=whole, metavar="N", help=f"What e may be (default: {schedules})"
+        "--adapt-every", nargs="+", type=whole, metavar="N", help=f"Values of e to try (default: {schedules})"
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Searches, and says what was found."""
+    """Searches and prints the best trial."""
     given = config_file(args.config) if args.config else {}
     base = _base(args, given)
     config = configs_of(base, {}, args.seeds[:1])[0]
     if not config.eval_every:
-        raise Refused("eval_every is 0, so nothing would be known about a trial: give it steps between evaluations")
+        raise Refused("eval_every is 0, so trials would not be evaluated: set it to the steps between evaluations")
     if config.steps // config.eval_every * config.eval_every <= config.random_steps:
         raise Refused(
-            f"no trial would be evaluated after it has learned: it has {config.steps:,} steps, of which "
+            f"no trial would be evaluated after learning: it has {config.steps:,} steps, of which "
             f"{config.random_steps:,} are random, and an evaluation every {config.eval_every:,}: give more --steps, or "
             "smaller random_steps and eval_every in --config"
         )
@@ -102,14 +109,14 @@ def run(args: argparse.Namespace) -> None:
     )
     only_shown()
     if unused := [name for name, value in given.items() if name in SEARCHED or base.get(name, value) != value]:
-        say(console, f"Note: what {args.config} says of {', '.join(unused)} is not used: the search sets it.")
+        say(console, f"Note: ignoring {', '.join(unused)} in {args.config}: the search sets these.")
     tuning.run()
     show(tuned(tuning))
     _conclude(tuning)
 
 
 def _base(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All that is not searched."""
+    """The options that are not searched."""
     for flag, value in (("--trials", args.trials), ("--steps", args.steps), ("--workers", args.workers)):
         if value is not None and value < 1:
             raise Refused(f"{flag} must be at least 1, not {value}")
@@ -117,7 +124,7 @@ def _base(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
         if not 0 <= seed < SEEDS:
             raise Refused(f"--seeds must be from 0 to {SEEDS - 1}, not {seed}")
     if len(set(args.seeds)) < len(args.seeds):
-        raise Refused("--seeds has one twice: each is a run of its own")
+        raise Refused("--seeds contains a seed twice: each is a run of its own")
     if not 0 <= args.search_seed < SEEDS:
         raise Refused(f"--search-seed must be from 0 to {SEEDS - 1}, not {args.search_seed}")
     kept = {name: value for name, value in given.items() if name not in SEARCHED}
@@ -125,7 +132,7 @@ def _base(args: argparse.Namespace, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _conclude(tuning: Tuning) -> None:
-    best, again = tuning.best, f"the same command goes on:  {shlex.join(['rewirl', *sys.argv[1:]])}"
+    best, again = tuning.best, f"to continue, repeat the command:  {shlex.join(['rewirl', *sys.argv[1:]])}"
     if best is not None:
         options = tuning.space.options(best.params)
         words = ", ".join(f"{name} {_shown(value)}" for name, value in options.items())
@@ -133,13 +140,13 @@ def _conclude(tuning: Tuning) -> None:
         show(f"Next: rewirl train --config {shlex.quote(str(tuning.folder / BEST))} --seed 1")
     cut = tuning.of("stopped", "waiting")
     if tuning.stopping and (cut or len(tuning.trials) < tuning.wanted):
-        raise Stopped(f"stopped with {len(tuning.trials) - len(cut)} of {tuning.wanted} trials done; {again}")
+        raise Stopped(f"stopped with {len(tuning.trials) - len(cut)} of {tuning.wanted} trials finished; {again}")
     if cut:
         raise Failed(
-            f"{len(cut)} of {tuning.wanted} trials were cut off (trial {cut[0].number}: {cut[0].message}); {again}"
+            f"{len(cut)} of {tuning.wanted} trials were interrupted (trial {cut[0].number}: {cut[0].message}); {again}"
         )
     if best is None:
-        raise Failed(f"no trial of {tuning.folder} came to its end: see the messages above")
+        raise Failed(f"no trial of {tuning.folder} finished: see the messages above")
 
 
 def _shown(value: Any) -> str:

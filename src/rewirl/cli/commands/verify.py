@@ -1,4 +1,4 @@
-"""Check every file of a run: checksums, wiring, numbers of rows."""
+"""Check every file of a run: checksums, wiring, tables."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ EXAMPLES = ("rewirl verify runs/HalfCheetah-v5/ds-td3-seed1",)
 
 
 def arguments(parser: Parser) -> None:
-    """Which run."""
-    parser.add_argument("run", type=Path, metavar="RUN", help="A run folder")
+    """The run to check."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="Run folder")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Says what is wrong, or that nothing is."""
+    """Prints what is wrong, or that nothing is."""
     if not (args.run / "config.toml").exists():
-        raise Refused(f"{args.run} is no run folder: it has no config.toml (rewirl list shows where runs are)")
+        raise Refused(f"{args.run} is not a run folder: it has no config.toml (rewirl list shows where runs are)")
     wrong = verify(args.run)
     for sentence in wrong:
         show(sentence)
     if wrong:
         raise Failed(f"{args.run} has {len(wrong)} fault{'s' if len(wrong) > 1 else ''}")
-    show(f"{args.run}: every file is whole")
+    show(f"{args.run}: all files are intact")

@@ -1,4 +1,4 @@
-"""What commands share: parser, output, tables, and what a person sees before, during and after a run.
+"""What commands share: parser, output, tables, and the displays before, during and after a run.
 
 No command lives here.
 """

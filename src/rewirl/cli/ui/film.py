@@ -1,4 +1,4 @@
-"""Pictures one after another as a file: MP4 for films, GIF for pages."""
+"""Recordings: MP4 for videos, GIF for web pages."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rewirl.errors import Failed, Refused
 from rewirl.export.output_folder import prepare_folder
 
 COLOURS = 128
-"""Of a GIF's palette: fewer make it smaller, and skies banded."""
+"""Colours of a GIF's palette: fewer make the file smaller, but skies banded."""
 SAMPLE = 48
-"""Frames that the palette is made from, the first ones."""
+"""The palette is made from this many first frames."""
 
 
 class Film(Protocol):
@@ -35,13 +35,13 @@ class Film(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends what it started, with or without a film."""
+        """Releases everything, with or without a result."""
         ...
 
 
 @contextmanager
 def filmed(path: Path, fps: float) -> Iterator[Film]:
-    """The film that the suffix of `path` names. The file is there when it is whole, and not before."""
+    """A recorder for the suffix of `path`. The file appears when it is complete, not before."""
     make = MAKERS[path.suffix.lower()]
     descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix.lower())
     os.close(descriptor)
@@ -60,7 +60,7 @@ def filmed(path: Path, fps: float) -> Iterator[Film]:
 
 
 def check_place(path: Path, suffix: str, flag: str) -> None:
-    """Refused, before any work, when there can be no such film."""
+    """Refuses an impossible file before any work."""
     if path.suffix.lower() != suffix:
         raise Refused(f"{flag} takes a file whose name ends in {suffix}, not {path}")
     if path.is_dir():
@@ -71,13 +71,13 @@ def check_place(path: Path, suffix: str, flag: str) -> None:
 
 
 def even(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Height and width that a video has: its colours have half the resolution."""
+    """Height and width of a video, both even: its colours have half the resolution."""
     height, width = shape
     return height // 2 * 2, width // 2 * 2
 
 
 class Video:
-    """H.264 by ffmpeg, frame by frame: a long film needs no more memory than a short one."""
+    """H.264 by ffmpeg, frame by frame: memory does not depend on the length."""
 
     def __init__(self, path: Path, fps: float) -> None:
         self._path, self._fps = path, fps
@@ -91,16 +91,16 @@ class Video:
         try:
             self._ffmpeg.stdin.write(np.ascontiguousarray(frame[:height, :width]).tobytes())
         except BrokenPipeError:
-            self.end()  # which says why ffmpeg has gone
+            self.end()  # close() reports why ffmpeg ended
             raise
 
     def _begun(self, width: int, height: int) -> subprocess.Popen[bytes]:
-        # Not by imageio's own writer, which does not tell how ffmpeg ended: a film cut short would pass for one.
+        # Not imageio's own writer: it does not report how ffmpeg ended, so a truncated video would pass as complete.
         pictures = f"-f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {Fraction(self._fps).limit_denominator()} -i -"
         film = "-an -pix_fmt yuv420p -crf 15"  # H.264 is what it takes for MP4
         words = ["-y", "-v", "error", "-xerror", *pictures.split(), *film.split(), str(self._path)]
         pipe = subprocess.PIPE
-        # In a session of its own: Ctrl-C is for us, who end it.
+        # In a session of its own: Ctrl-C reaches only us, and we end it.
         return subprocess.Popen(
             [_needed("imageio_ffmpeg").get_ffmpeg_exe(), *words], stdin=pipe, stderr=pipe, start_new_session=True
         )
@@ -120,16 +120,16 @@ class Video:
 
 
 def _why(code: int, said: str) -> str:
-    """What ended ffmpeg: a signal, an error of the system's (its exit code is minus that), or what it said last."""
+    """Why ffmpeg ended: a signal, a system error (its negated exit code), or its last message."""
     if code == -signal.SIGXFSZ:
         return os.strerror(errno.EFBIG)
     if code < 0:
-        return f"ffmpeg was ended by {signal.Signals(-code).name}"
+        return f"ffmpeg was killed by {signal.Signals(-code).name}"
     return os.strerror(256 - code) if 256 - code in errno.errorcode else f"ffmpeg ended with {said or code!r}"
 
 
 class Gif:
-    """One palette for all frames, so that what does not change from one to the next takes no room."""
+    """One palette for all frames, so that unchanged areas take no space."""
 
     def __init__(self, path: Path, fps: float) -> None:
         self._path, self._fps = path, fps
@@ -155,7 +155,7 @@ class Gif:
     def end(self) -> None:
         if self._waiting:
             self._reduce()
-        # A GIF counts hundredths of a second: each frame ends at the nearest one, so that none is lost on the way.
+        # A GIF counts hundredths of a second: each frame ends at the nearest one, so that errors do not add up.
         ends = [round(100 * (number + 1) / self._fps) for number in range(len(self._frames))]
         durations = [10 * (end - start) for start, end in zip([0, *ends], ends, strict=False)]
         first, *others = self._frames
@@ -173,4 +173,4 @@ def _needed(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise Refused("a film needs packages that are not installed: pip install 'rewirl[video]'") from None
+        raise Refused("recording needs packages that are not installed: pip install 'rewirl[video]'") from None

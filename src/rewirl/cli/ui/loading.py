@@ -1,4 +1,4 @@
-"""The time in which modules are imported: a second in which nothing is begun, and much can go wrong."""
+"""Importing modules: a second in which no work has started and much can go wrong."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rewirl.errors import Refused
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Imports: Ctrl-C waits until they are over; what cannot be loaded is said in a sentence.
+    """Delays Ctrl-C until imports are complete; reports in one sentence what cannot be loaded.
 
-    In the middle of an import it would come up as whatever the module makes of it: MuJoCo's, as a task that could not
-    be made, or as a crash; and processes that are started to look for a library would each say what they think of it.
+    In the middle of an import Ctrl-C would surface as whatever the module turns it into: in MuJoCo, a task that could
+    not be created, or a crash; and processes started to find a library would each print a traceback.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -1,4 +1,4 @@
-"""Standard output and standard error that may go away: `rewirl train … | head`, a closed terminal, a full disk."""
+"""Standard output and error that may disappear: `rewirl train … | head`, a closed terminal, a full disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewirl.errors import Failed
 
 
 class _Output(io.FileIO):
-    """One of the two. What is needed and cannot be written ends the command, what is only shown does not."""
+    """One of the two. Failing to write ends the command if its output is its result, not if it is only a display."""
 
     def __init__(self, descriptor: int, *, needed: bool) -> None:
         super().__init__(descriptor, "wb", closefd=False)
@@ -25,24 +25,24 @@ class _Output(io.FileIO):
         except OSError as error:
             if not self.needed:
                 return len(data)
-            self.needed = False  # said once: what comes after it has nowhere to go
+            self.needed = False  # reported once: later output has nowhere to go
             if isinstance(error, BrokenPipeError):
                 raise
             raise Failed(f"the output could not be written: {error.strerror}") from None
 
 
 _stdout: _Output | None = None
-"""What standard output is while a command runs."""
+"""Standard output while a command runs."""
 
 
 @contextmanager
 def outputs() -> Iterator[None]:
-    """Standard output and error of a command, each as if it could not fail, or failing as the command line does."""
+    """Standard output and error of a command; write errors are ignored or reported in one sentence."""
     global _stdout
     before = sys.stdout, sys.stderr
     if sys.stderr is None or sys.stderr is sys.__stderr__:
         sys.stderr, _ = _opened(sys.stderr, needed=False)
-    if sys.stdout is None or sys.stdout is sys.__stdout__:  # and not what a test or a notebook put there
+    if sys.stdout is None or sys.stdout is sys.__stdout__:  # not a replacement by a test or a notebook
         sys.stdout, _stdout = _opened(sys.stdout, needed=True)
     try:
         yield
@@ -56,17 +56,17 @@ def outputs() -> Iterator[None]:
 
 
 def only_shown() -> None:
-    """From here on output is no more than a display: when nobody can see it, the work goes on."""
+    """From here on output is only a display: if it cannot be written, the work continues."""
     if _stdout is not None:
         sys.stdout.flush()
         _stdout.needed = False
 
 
 def _opened(stream: TextIO | None, *, needed: bool) -> tuple[TextIO, _Output]:
-    """`stream` again, by way of an `_Output`; into nothing where it was closed from the start (>&-)."""
+    """`stream` wrapped in an `_Output`; discarded if it was closed from the start (>&-)."""
     descriptor = os.open(os.devnull, os.O_WRONLY) if stream is None else stream.fileno()
     raw = _Output(descriptor, needed=needed)
-    # errors: a λ that the output cannot show is no reason to end.
+    # errors: a λ that the output cannot encode is no reason to fail.
     encoding = getattr(stream, "encoding", None) or "utf-8"
     text = io.TextIOWrapper(io.BufferedWriter(raw), encoding, "replace", line_buffering=True)
     return text, raw

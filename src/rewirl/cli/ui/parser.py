@@ -1,4 +1,4 @@
-"""A parser whose refusals are one sentence, and flags made from the fields of a dataclass."""
+"""A parser that reports errors in one sentence, and flags made from the fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class _Help(RawDescriptionRichHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Of one command. `examples` are shown below its help, one command a line."""
+    """The parser of a command. `examples` are shown below its help, one per line."""
 
     def __init__(self, prog: str, about: str, examples: Sequence[str]) -> None:
         epilog = "Examples:\n" + "\n".join(f"  {line}" for line in examples)
         super().__init__(
             prog=prog, description=about, epilog=epilog, formatter_class=_Help, allow_abbrev=False, add_help=False
         )
-        self.add_argument("-h", "--help", action="help", help="Show this help and end")
+        self.add_argument("-h", "--help", action="help", help="Show this help and exit")
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
-        """What the words say; a word that means nothing here is refused with the nearest that does."""
+        """The parsed arguments; an unknown flag is refused with the nearest known one."""
         args, unknown = self.parse_known_intermixed_args(words)
         for word in unknown:
             if word.startswith("-"):
                 flag = word.split("=")[0]
                 self.error(f"there is no flag {flag}{nearest(flag, self._option_string_actions)}")
-            self.error(f"{word!r} is one word too many")
+            self.error(f"unexpected argument {word!r}")
         return args
 
     def error(self, message: str) -> NoReturn:
@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
 def add_fields(
     group: argparse._ArgumentGroup, kind: type, names: Iterable[str], defaults: Callable[[str], str]
 ) -> None:
-    """A flag for each named field of a dataclass. A flag that is not given is not in the result at all."""
+    """A flag for each named field of a dataclass. Flags that are not given are absent from the result."""
     meanings, kinds = meanings_of(kind), hints(kind)
     for name in names:
         flag, default = "--" + name.replace("_", "-"), defaults(name)
@@ -68,7 +68,7 @@ def add_fields(
 
 
 def _reader(hint: Any) -> tuple[Callable[[str], Any], str, bool]:
-    """How to read a value of this type, what to call it, and whether there are several."""
+    """How to parse a value of this type, its placeholder, and whether there are several."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         literals = [a for kind in inner if typing.get_origin(kind) is typing.Literal for a in typing.get_args(kind)]
@@ -84,7 +84,7 @@ def _reader(hint: Any) -> tuple[Callable[[str], Any], str, bool]:
 
 
 def _or_word(read: Callable[[str], Any], words: Sequence[str]) -> Callable[[str], Any]:
-    """Reads one of the words as it is, and anything else by `read`."""
+    """Accepts one of the words as it is, and parses anything else with `read`."""
 
     def reading(text: str) -> Any:
         if text in words:

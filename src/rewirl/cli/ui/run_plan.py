@@ -1,4 +1,4 @@
-"""What a run will be, before it is: its config, links, operations and memory."""
+"""The plan of a run: config, links, operations and memory."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from rewirl.training.config import RunConfig
 
 BYTES = np.dtype(np.float32).itemsize
 MOST_THREADS = 256
-"""That the core can have."""
+"""The largest number that the core supports."""
 
 
 def sizes(config: RunConfig) -> tuple[int, ActionBox]:
-    """Observations and action box of the task; refused when its networks cannot be wired as the config says."""
+    """Observations and action box of the task; refuses a wiring that does not fit its networks."""
     env = _environment(config)
     check_threads(config)
     try:
@@ -38,9 +38,9 @@ def sizes(config: RunConfig) -> tuple[int, ActionBox]:
 
 
 def unwirable(words: Mapping[str, Any]) -> str | None:
-    """Why the task's networks cannot have the links that these words ask for; None if that is not what is wrong.
+    """Why the task's networks cannot have the requested links; None if something else is wrong.
 
-    A config alone knows no more than that no task could have them: what would be right depends on the task's widths.
+    A config alone cannot tell: what is possible depends on the sizes of the task.
     """
     asked = {name: words[name] for name in ("sparsity", "lambdas", "block") if words.get(name) is not None}
     if ("sparsity" in asked) == ("lambdas" in asked):
@@ -57,14 +57,14 @@ def unwirable(words: Mapping[str, Any]) -> str | None:
 
 
 def check_threads(config: RunConfig) -> None:
-    """Refused when the core could not have so many."""
+    """Refuses more than the core supports."""
     if config.threads > MOST_THREADS:
         raise Refused(f"threads must be from 1 to {MOST_THREADS}, not {config.threads}")
 
 
 def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
-    """All that `--dry-run` prints."""
-    # The networks are really built: what they hold is then counted, not guessed.
+    """The output of `--dry-run`."""
+    # The networks are built, so that their memory is counted, not estimated.
     chosen = method(config.method)
     agent = chosen.agent(n_obs, box, config.options, config.wiring(), np.random.default_rng(config.seed))
     cost = costs(n_obs, box.size, config.options, config.wiring())
@@ -81,18 +81,21 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
     held = [part.bytes() for part in agent.networks.values()] + [part.bytes() for part in agent.targets.values()]
     memory = sum(sum(part.values()) for part in held)
     replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, box.size) * BYTES
-    # What evaluations.csv will say at the end, if no episode of an evaluation ends before its time.
+    # What evaluations.csv will contain at the end, if all evaluation episodes have full length.
     acted = updates + watched * config.eval_episodes * longest_episode(config.task)
     full, full_dense = (c.full_flops(updates, acted) for c in (cost, dense))
     paper, paper_dense = (c.paper_flops(updates) for c in (cost, dense))
     facts = table("", "")
     facts.show_header = False
     for name, value in (
-        ("sparsity", f"{cost.sparsity:.1%} of {cost.dense_links:,} weights do not exist"),
+        ("sparsity", f"{cost.sparsity:.1%} of {cost.dense_links:,} weights are absent"),
         ("FLOPs, the paper's count", _times(f"{paper:.4e} for {updates:,} updates", paper, paper_dense)),
-        ("  as in the paper's tables", f"{cost.paper_flops(config.steps):.4e}, with an update in the random steps too"),
+        (
+            "  as in the paper's tables",
+            f"{cost.paper_flops(config.steps):.4e}, counting an update in the random steps too",
+        ),
         ("FLOPs, full count", _times(f"{full:.4e} for {updates:,} updates and {acted:,} actions", full, full_dense)),
-        ("", "with evaluations, each episode of them as long as it may get"),
+        ("", "including evaluations of full length"),
         ("memory of the networks", f"{size(memory)} with targets, gradients and Adam's moments"),
         ("memory of the replay", f"{size(replay)} for {min(config.replay_size, config.steps):,} transitions"),
         ("evaluations", f"{watched:,}, each of {count(config.eval_episodes, 'episode')}"),
@@ -107,11 +110,11 @@ def dense_of(cost: Costs) -> Costs:
 
 
 def remarks(config: RunConfig) -> Iterator[str]:
-    """What someone may not have meant."""
+    """Warnings about settings that may not be intended."""
     if config.steps <= config.random_steps:
         acts = "samples of the initial policy" if config.initial_samples else "random actions"
         yield (
-            f"Note: all {config.steps:,} steps are {acts}, so nothing is learned: "
+            f"Note: all {config.steps:,} steps are {acts}, so the agent does not learn: "
             f"lower --random-steps ({config.random_steps:,}) or raise --steps."
         )
 

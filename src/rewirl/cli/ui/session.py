@@ -1,4 +1,4 @@
-"""One run from the command line: started or gone on with, shown while it learns, summed up when it ends."""
+"""One run from the command line: started or resumed, displayed, and summarised at its end."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from rewirl.training.config import RunConfig
 from rewirl.training.loggers import LOGGERS, Logger, check_logger
 
 FILES = ("evaluations.csv", "policy.safetensors", "best_policy.safetensors")
-"""Of a run folder, what people look for."""
+"""The files of a run folder that users look for."""
 
 
 class LogTo(Observer):
-    """Gives every evaluation's numbers to the loggers that were asked for."""
+    """Passes every evaluation to the requested loggers."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -37,7 +37,7 @@ class LogTo(Observer):
             for name in self._names:
                 try:
                     self._loggers[name] = LOGGERS[name](run.folder, run.config, first)
-                except Exception as error:  # whatever a library that is not ours may raise
+                except Exception as error:  # third-party libraries may raise anything
                     raise Failed(f"--log {name} cannot be used: {_sentence(error)}") from error
 
     def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
@@ -47,9 +47,9 @@ class LogTo(Observer):
         for name, logger in list(self._loggers.items()):
             try:
                 logger.log(row.step, numbers)
-            except Exception as error:  # the run's own files have all that counts
+            except Exception as error:  # the run's own files contain everything
                 del self._loggers[name]
-                run.tell(f"--log {name} failed ({_sentence(error)}): the run goes on without it")
+                run.tell(f"--log {name} failed ({_sentence(error)}): the run continues without it")
 
     def on_end(self, run: Run, error: BaseException | None) -> None:
         while self._loggers:
@@ -71,13 +71,13 @@ def train(
     logs: Sequence[str] = (),
     welcome: Callable[[Run], str] | None = None,
 ) -> None:
-    """Trains until the last step, with a welcome before it; says so when there is nothing left to do."""
+    """Trains until the last step, after a welcome; reports a run that is already finished."""
     for name in logs:
         check_logger(name)
     observers = [display(console), LogTo(logs)]
     if not (folder / "config.toml").exists():
         sizes(config)
-        with loading():  # tasks are made, and import what they need; a folder may be left at any time
+        with loading():  # tasks import what they need; a folder may be left at any time
             run = start(config, folder, observers=observers)
         opening = [welcome(run)] if welcome else []
         for line in (*opening, f"Results go to {folder}", *remarks(config)):
@@ -88,7 +88,7 @@ def train(
         if run.done:
             say(
                 console,
-                f"This run is done: {folder} has all its {run.step:,} steps. For another, change --seed or --run-dir.",
+                f"This run is finished: {folder} has all {run.step:,} steps. Change --seed or --run-dir for another.",
             )
         else:
             run.train()
@@ -101,18 +101,18 @@ def _go_on(config: RunConfig, folder: Path, console: Console, observers: Sequenc
     differences = info.config.differences(config) if info.config else []
     if differences:
         raise Refused(
-            f"{folder} holds another run ({'; '.join(differences)}): begin this one in another --run-dir, "
-            f"or go on with that one as it is by  rewirl train --resume {shlex.quote(str(folder))}"
+            f"{folder} contains another run ({'; '.join(differences)}): choose another --run-dir for this one, "
+            f"or resume that one with  rewirl train --resume {shlex.quote(str(folder))}"
         )
     with loading():
         run = resume(folder, config=config, observers=observers)
     if not run.done:
-        say(console, f"{folder} holds this run: going on from step {run.step:,} of {config.steps:,}.")
+        say(console, f"{folder} contains this run: resuming at step {run.step:,} of {config.steps:,}.")
     return run
 
 
 def summary(run: Run) -> list[str]:
-    """What came of it, and what to try next."""
+    """A summary, and what to try next."""
     rows, costs = run.evaluations, run.costs
     lines = [""]
     if rows and run.best is not None:
@@ -124,11 +124,11 @@ def summary(run: Run) -> list[str]:
         if rows[-1].step < run.step:
             agent = "of the untrained agent" if rows[-1].step == 0 else f"at step {rows[-1].step:,}"
             lines.append(
-                f"         The last evaluation was {agent}: rewirl evaluate measures the one of step {run.step:,}."
+                f"         The last evaluation was {agent}: use rewirl evaluate for the agent of step {run.step:,}."
             )
     share = f"{costs.links / costs.dense_links:.1%}"
     lines += [
-        f"Links    {costs.links:,}, which is {share} of the {costs.dense_links:,} of dense networks",
+        f"Links    {costs.links:,}, {share} of the {costs.dense_links:,} of dense networks",
         f"Time     {duration(run.seconds)} for {run.step:,} steps, {run.step / max(run.seconds, 1e-9):,.0f} steps/s",
     ]
     if run.folder is not None:
@@ -143,5 +143,5 @@ def summary(run: Run) -> list[str]:
 
 
 def say(console: Console, text: str) -> None:
-    """A line as it is: not wrapped where it is read by a program, no colours."""
+    """Prints a line without wrapping and without colours."""
     console.out(text, highlight=False)

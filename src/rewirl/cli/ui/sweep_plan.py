@@ -1,4 +1,4 @@
-"""What a sweep will be, before it is: runs, hours and disk; and what agents cost, without training any."""
+"""The plan of a sweep: runs, hours and disk space; and the costs of agents, without training."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from rewirl.experiments.sweep.calibration import Calibration, calibrate, kind_of
 from rewirl.training.config import RunConfig
 
 Known = dict[RunConfig, Calibration]
-"""By kind of run."""
+"""Cost of each kind of run."""
 
 
 def check(plan: Plan) -> None:
-    """Refused when a task does not exist, or cannot be wired as a run wants it."""
+    """Refuses a task that does not exist or that cannot be wired as a run requires."""
     for kind in dict.fromkeys(kind_of(job.config) for job in plan.jobs):
         sizes(kind)
 
 
 def measured(plan: Plan, console: Console) -> Known:
-    """A few seconds of each kind of run, in memory."""
+    """Measures a few seconds of each kind of run, in memory."""
     kinds = list(dict.fromkeys(kind_of(job.config) for job in plan.jobs if job.state != "done"))
     found = {}
-    with console.status("Trying each kind of run") as status:
+    with console.status("Measuring each kind of run") as status:
         for number, kind in enumerate(kinds, start=1):
-            status.update(f"Trying each kind of run: {kind.method} on {kind.task} ({number} of {len(kinds)})")
+            status.update(f"Measuring each kind of run: {kind.method} on {kind.task} ({number} of {len(kinds)})")
             found[kind] = calibrate(kind)
     return found
 
 
 def shown_plan(plan: Plan, known: Known, jobs: int | None, cores: int | None = None) -> RenderableType:
-    """All that `--dry-run` prints; more jobs than cores are no faster."""
-    numbers = ("steps", "runs", "done", "to go on", "new", "hours each", "disk each")
+    """The output of `--dry-run`; more jobs than cores are no faster."""
+    numbers = ("steps", "runs", "done", "to resume", "new", "hours each", "disk each")
     rows = table("task", "method", "variant", *numbers, right=numbers)
     for alike in _groups(plan):
         first = alike[0]
@@ -51,7 +51,7 @@ def shown_plan(plan: Plan, known: Known, jobs: int | None, cores: int | None = N
 
 
 def _groups(plan: Plan) -> list[list[Job]]:
-    """Runs that differ in nothing but their seed."""
+    """Runs that differ only in their seed."""
     groups: dict[tuple[str, str, str], list[Job]] = {}
     for job in plan.jobs:
         groups.setdefault((job.config.task, job.run.label, job.config.method), []).append(job)
@@ -66,17 +66,17 @@ def _totals(plan: Plan, known: Known, jobs: int | None, cores: int | None) -> It
     seconds = [cost.seconds(job.config, job.step) for job, cost in left]
     words = f"Time     {sum(seconds) / 3600:,.1f} hours on one core"
     if jobs is not None:
-        # No shorter than the longest one, and one that begins with another's policy comes after it.
+        # At least as long as the longest run; a run that starts from another's policy comes after it.
         longest = max(_with_source(job, known) for job, _ in left)
         together = max(sum(seconds) / min(jobs, cores or jobs, len(left)), longest)
         words += f", {duration(together)} with {jobs} at a time"
-    yield words + "; evaluations are taken as long as they may get."
+    yield words + "; evaluations are assumed to have full length."
     kept = sum(cost.kept_bytes(job.config) for job, cost in left)
     replays = sorted((cost.replay_bytes(job.config) for job, cost in left), reverse=True)
     second = max(cost.state for _, cost in left)
     open_at_once = len(left) if jobs is None else min(jobs, len(left))
     peak = kept + sum(replays[:open_at_once]) + open_at_once * second
-    yield f"Disk     {size(kept)} in the end, {size(peak)} at most on the way (the replays of running runs)."
+    yield f"Disk     {size(kept)} at the end, at most {size(peak)} while running (with replays)."
 
 
 def _with_source(job: Job, known: Known) -> float:
@@ -89,7 +89,7 @@ def _remarks(plan: Plan) -> Iterator[str]:
 
 
 def shown_costs(grid: Grid) -> RenderableType:
-    """#params and FLOPs of every method and task, by the paper's count and in full."""
+    """#params and FLOPs of every method and task, by the paper's count and by the full count."""
     numbers = ("#params", "of dense", "sparsity", "FLOPs (paper)", "× dense", "FLOPs (full)", "× dense ")
     rows = table("task", "method", "λ", *numbers, right=numbers)
     for run in grid.runs():

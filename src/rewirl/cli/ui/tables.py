@@ -1,4 +1,4 @@
-"""Tables and numbers as people like to read them."""
+"""Tables and numbers for the terminal."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def show(*parts: object) -> None:
-    """Prints to standard output, as wide as it is."""
+    """Prints to standard output at its width."""
     Console(highlight=False, width=width()).print(*parts, sep="\n")
 
 
 def width() -> int:
-    """Of standard output; where that is a file or a pipe, so wide that nothing is ever cut."""
+    """Width of standard output; unlimited for a file or a pipe."""
     console = Console()
     return console.width if console.is_terminal else UNCUT
 
 
 def count(number: int, thing: str) -> str:
-    """A number of things.
+    """A number with its noun.
 
     >>> count(1, "run"), count(1200, "run")
     ('1 run', '1,200 runs')
@@ -39,7 +39,7 @@ def count(number: int, thing: str) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes for people.
+    """Bytes in a readable unit.
 
     >>> size(168_000_000), size(900)
     ('168 MB', '900 bytes')
@@ -51,7 +51,7 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for people.
+    """A readable duration.
 
     >>> duration(75), duration(7265), duration(200_000)
     ('1:15', '2:01:05', '2 d 7:33:20')
@@ -64,7 +64,7 @@ def duration(seconds: float) -> str:
 
 
 def sparkline(values: list[float], width: int = 40) -> str:
-    """A curve in one line of text: of each run of values the last.
+    """A curve in one line of text.
 
     >>> sparkline([0.0, 1.0, 2.0, 3.0])
     '▁▃▆█'

@@ -1,4 +1,4 @@
-"""What this installation is made of."""
+"""Versions of this installation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewirl import nn
 
 
 def versions() -> str:
-    """What one pastes into a bug report."""
+    """What to paste into a bug report."""
     rows = {
         "rewirl": version("rewirl"),
         "compiler": nn.compiler,

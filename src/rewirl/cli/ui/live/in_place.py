@@ -1,4 +1,4 @@
-"""What is drawn over and over in one place of a terminal."""
+"""Output that is redrawn in place on a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rich.live import Live
 
 
 class InPlace:
-    """Begins with the first `show`; `end` leaves the last one standing."""
+    """Starts with the first `show`; `end` leaves the last output on the screen."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -19,15 +19,15 @@ class InPlace:
         return self._live is not None
 
     def show(self, what: RenderableType) -> None:
-        """Instead of what was there before."""
+        """Replaces the previous output."""
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
-            self._console.show_cursor(True)  # whoever leaves at once (Ctrl-C twice) finds it where it was
+            self._console.show_cursor(True)  # Ctrl-C twice must leave the cursor visible
         self._live.update(what, refresh=True)
 
     def end(self) -> None:
-        """What comes next is printed below."""
+        """Later output is printed below."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -1,4 +1,4 @@
-"""What a person sees while an agent learns: a live panel on a terminal, plain lines elsewhere."""
+"""The display of a run: a live panel on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rewirl.cli.ui.tables import duration, sparkline, table
 from rewirl.training import EvaluationRow, Observer, Run
 
 REDRAWS = 0.25
-"""Seconds from one drawing of the panel to the next: drawing takes time from learning."""
+"""Seconds between redraws: drawing takes time from training."""
 ROWS = 5
 """Evaluations in the panel's table."""
 
 
 def display(console: Console) -> Observer:
-    """What fits the output."""
+    """The display that suits the output."""
     return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
 
 
 class Pace:
-    """Steps per second and time to go, by the last seconds; random steps are quick and tell nothing about the rest."""
+    """Speed and remaining time, by the last seconds. Random steps are fast and do not predict the rest."""
 
     def __init__(self, window: float = 20.0) -> None:
         self._window = window
@@ -35,7 +35,7 @@ class Pace:
         self._learning = False
 
     def see(self, step: int, random_steps: int, now: float | None = None) -> None:
-        """Call it often."""
+        """To be called often."""
         now = time.monotonic() if now is None else now
         if step > random_steps and not self._learning:
             self._learning = True
@@ -46,19 +46,19 @@ class Pace:
 
     @property
     def rate(self) -> float:
-        """Steps per second, 0 when not known yet."""
+        """Steps per second; 0 if not known yet."""
         if len(self._seen) < 2:
             return 0.0
         (start, first), (end, last) = self._seen[0], self._seen[-1]
         return (last - first) / (end - start) if end > start else 0.0
 
     def to_go(self, steps: int) -> str:
-        """Time that so many steps will take."""
+        """Time that this many steps will take."""
         return duration(steps / self.rate) if self._learning and self.rate > 0 else "–"
 
 
 class PlainDisplay(Observer):
-    """A line at the start, one per evaluation, and notices."""
+    """One line at the start, one per evaluation, and notices."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -147,11 +147,11 @@ class LiveDisplay(Observer):
         left = run.config.random_steps - run.step
         if left <= 0:
             return "learning"
-        acts = "acting by the initial policy" if run.config.initial_samples else "trying random actions"
+        acts = "initial policy acts" if run.config.initial_samples else "trying random actions"
         return f"{acts}, {left:,} more"
 
     def _width(self) -> int:
-        # Room for the ^C that a terminal echoes: were it to wrap, the panel would be drawn a line too low.
+        # Room for the ^C that a terminal echoes: if it wrapped, the panel would be drawn one line too low.
         return min(self._console.width - 4, 100)
 
 
@@ -161,7 +161,7 @@ def title(run: Run) -> str:
 
 
 def links(run: Run) -> str:
-    """How many links there are, and how sparse that is."""
+    """Number of links and sparsity."""
     costs = run.costs
     return f"{costs.links:,} of {costs.dense_links:,} ({costs.sparsity:.1%} sparse)"
 

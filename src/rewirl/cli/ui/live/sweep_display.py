@@ -1,4 +1,4 @@
-"""What a person sees while a sweep runs: a live table of all runs on a terminal, plain lines elsewhere."""
+"""The display of a sweep: a live table of all runs on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ STYLES = {
     "blocked": "red",
     "stopped": "yellow",
 }
-WORDS = {"new": "waiting", "cut": "to go on", "elsewhere": "running elsewhere"}
-"""States that people know by another name."""
+WORDS = {"new": "waiting", "cut": "to resume", "elsewhere": "running elsewhere"}
+"""Names of states for display."""
 ORDER = ("failed", "blocked", "running", "elsewhere", "stopped", "cut", "done", "new")
-"""Which rows are shown when there is no room for all."""
+"""Priority of rows if not all fit."""
 COLUMNS = {"step": 95, "done": 0, "steps/s": 105, "ETA": 0, "return": 0, "best": 115}
-"""Of the live table, each with the width of terminal from which on there is room for it."""
+"""Columns of the live table, each with the terminal width from which it is shown."""
 WINDOW = 90.0
-"""Seconds by which the pace is told: runs write only when an episode ends."""
+"""Window in seconds for measuring the speed: runs write only when an episode ends."""
 LINES = 60.0
 """Seconds between two plain lines."""
 
 
 def sweep_display(console: Console, jobs: int | None) -> SweepDisplay:
-    """What fits the output; `jobs` run at a time, where that is known."""
+    """The display that suits the output; `jobs` is the number of parallel runs, if known."""
     return LiveSweep(console, jobs) if console.is_terminal else SweepDisplay(console, jobs)
 
 
 class SweepDisplay(Watcher):
-    """A line when a run begins or ends, and one now and then for all."""
+    """One line when a run starts or ends, and a summary now and then."""
 
     def __init__(self, console: Console, jobs: int | None) -> None:
         self.console, self._jobs = console, jobs
@@ -73,7 +73,7 @@ class SweepDisplay(Watcher):
         return f"{', '.join(parts)}; {done / max(steps, 1):.1%} of {steps:,} steps" + (f", ETA {eta}" if eta else "")
 
     def rate(self, sweep: Sweep, job: Job) -> float:
-        """Steps per second of a run; of one that is not running, what others of its kind did; 0 if not known."""
+        """Steps per second of a run, or of similar runs if it is not running; 0 if not known."""
         own = self._paces[job].rate if job in self._paces and job.state == "running" else 0.0
         if own or job.state == "running":
             progress = sweep.progress.get(job)
@@ -87,7 +87,7 @@ class SweepDisplay(Watcher):
         return mean(alike or known.values()) if known else 0.0
 
     def to_go(self, sweep: Sweep) -> str:
-        """Time until all are done, or nothing when that is not known yet."""
+        """Time until all runs are finished; empty if not known yet."""
         left = [job for job in sweep.plan.jobs if job.state in ("new", "cut", "running", "elsewhere")]
         rates = {job: self.rate(sweep, job) for job in left}
         if not left or not all(rates.values()) or sweep.stopping:
@@ -97,7 +97,7 @@ class SweepDisplay(Watcher):
         return duration(max(sum(seconds) / at_once, *seconds))
 
     def shows_all(self, sweep: Sweep) -> bool:
-        """Whether what it showed last has every run in it."""
+        """Whether the last output contained every run."""
         return False
 
     def _keep_pace(self, sweep: Sweep) -> None:
@@ -179,24 +179,24 @@ class LiveSweep(SweepDisplay):
         return len(self._shown(sweep)) == len(sweep.plan.jobs)
 
     def _shown(self, sweep: Sweep) -> list[Job]:
-        """As many as fit, the most telling ones, in the order of the plan."""
+        """As many rows as fit, the most informative ones, in the order of the plan."""
         room = max(self.console.height - 11, 3)
         first = sorted(sweep.plan.jobs, key=lambda job: ORDER.index(job.state))[:room]
         return [job for job in sweep.plan.jobs if job in first]
 
 
 def name(sweep: Sweep, job: Job) -> str:
-    """Its folder, as far as it tells runs of one sweep apart."""
+    """Its folder, shortened to what distinguishes the runs of a sweep."""
     return str(job.folder.relative_to(sweep.plan.folder))
 
 
 def word(job: Job) -> str:
-    """Its state for people."""
+    """Its state for display."""
     return WORDS.get(job.state, job.state)
 
 
 def outcome(sweep: Sweep) -> Table:
-    """All runs, when it is over."""
+    """A table of all runs after the sweep."""
     numbers = ("steps", "return", "best")
     rows = table("run", "state", *numbers, right=numbers)
     for job in sweep.plan.jobs:
@@ -206,7 +206,7 @@ def outcome(sweep: Sweep) -> Table:
 
 
 def reasons(sweep: Sweep) -> list[str]:
-    """Why runs failed, a line each."""
+    """Why runs failed, one line each."""
     return [f"{name(sweep, job)}: {job.message}" for job in sweep.of("failed", "blocked")]
 
 

@@ -1,4 +1,4 @@
-"""What a person sees while a search runs: a live table of its trials on a terminal, plain lines elsewhere."""
+"""The display of a search: a live table of its trials on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ STYLES = {"running": "cyan", "done": "green", "failed": "red", "stopped": "yello
 
 
 def tune_display(console: Console) -> TuneDisplay:
-    """What fits the output."""
+    """The display that suits the output."""
     return LiveTuning(console) if console.is_terminal else TuneDisplay(console)
 
 
 class TuneDisplay(TuneWatcher):
-    """A line when a trial begins or ends."""
+    """One line when a trial starts or ends."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -74,7 +74,7 @@ class LiveTuning(TuneDisplay):
 
 
 def tuned(tuning: Tuning, room: int | None = None) -> Table:
-    """The trials, running ones first, then by R; as many as there is room for."""
+    """The trials, running ones first, then by R; as many as fit."""
     names = ("trial", *_names(tuning), "done", "R")
     rows = table(*names, "state", right=names)
     order = {"running": 0, "done": 1}

@@ -1,4 +1,4 @@
-"""Small drawings as text: curves, bars and matrices in SVG, with colours that the page's style gives them."""
+"""Small drawings as text: curves, bars and matrices in SVG, coloured by the page's style."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 LEVELS = 8
 """Shades of a weight's magnitude."""
 RED, BLUE = (214, 69, 65), (47, 128, 237)
-"""Of negative and positive weights: read alike on white and on black."""
+"""Colours of negative and positive weights, readable on white and on black."""
 
 
 def tag(name: str, content: str = "", **attributes: object) -> str:
@@ -30,7 +30,7 @@ def tag(name: str, content: str = "", **attributes: object) -> str:
 
 
 def curves(lines: Mapping[str, Sequence[float]], x: Sequence[float], *, what: str) -> str:
-    """Shares between 0 and 1 over steps: one line each, named at its end."""
+    """Shares between 0 and 1 over steps: one line each, labelled at its end."""
     width, height, left, right, top, bottom = 480, 210, 42, 96, 8, 26
     span = max(x[-1] - x[0], 1)
 
@@ -56,7 +56,7 @@ def curves(lines: Mapping[str, Sequence[float]], x: Sequence[float], *, what: st
 
 
 def histogram(values: NDArray[np.float64], *, bins: int, what: str, low: str, high: str) -> str:
-    """How many of the values, all between 0 and 1, lie in each of some equal parts."""
+    """A histogram of values between 0 and 1."""
     counts, _ = np.histogram(values, bins=bins, range=(0, 1))
     width, height, foot = 320, 130, 22
     step, most = width / bins, max(int(counts.max()), 1)
@@ -94,8 +94,8 @@ def heat(rows: Sequence[str], shares: NDArray[np.float64], x: Sequence[float], *
 
 
 def matrix(weights: NDArray[np.float32], *, what: str) -> str:
-    """A picture with a pixel for each place: red and blue by the sign of the weight, paler the smaller it is, nothing
-    where there is no link (nan)."""
+    """A picture with one pixel per position: red and blue by the sign of the weight, paler the smaller it is,
+    transparent where there is no link (nan)."""
     links = ~np.isnan(weights)
     magnitudes = np.abs(weights[links])
     top = float(np.quantile(magnitudes, 0.98)) if magnitudes.size else 1.0
@@ -131,7 +131,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _apart(places: Iterable[float], least: float) -> list[float]:
-    """The places, moved down where two would be closer than `least`.
+    """The heights, moved down where two would be closer than `least`.
 
     >>> _apart([10.0, 50.0, 12.0], 5)
     [10.0, 50.0, 15.0]

@@ -1,4 +1,4 @@
-"""`rewirl inspect --html`: an agent drawn as one page, with everything in it."""
+"""`rewirl inspect --html`: one self-contained page about an agent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def page(seen: Inspection) -> str:
         _section("Networks", _networks(seen)),
         _section("What it looks at", _features(seen)),
         _section("The actor's wiring", _wiring(seen)),
-        _section("How the wiring moved", _movement(seen)),
+        _section("How the wiring changed", _movement(seen)),
         _section("What its neurons do", _neurons(seen)),
         _section("Not known", "".join(f"<p>{escape(note)}</p>" for note in seen.notes)),
     ]
@@ -69,7 +69,7 @@ def _networks(seen: Inspection) -> str:
             head = f'<th rowspan="{len(network.layers)}">{network.name}</th>' if number == 0 else ""
             rows.append(f"<tr>{head}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     names = ("network", "layer", "links", "of dense", "no input", "no output", "never active")
-    told = "Dead are hidden neurons that no link leads to, or none from, or that were never above 0 in the episodes."
+    told = "Dead: hidden neurons without incoming or outgoing links, or never active in the episodes."
     return f"{_table(names, rows)}<p class='small'>{told}</p>"
 
 
@@ -87,9 +87,9 @@ def _features(seen: Inspection) -> str:
         cells += [_bar(feature.critic_weight / top_critic, f"{feature.critic_weight:.1%}")] if critics else []
         rows.append(f"<tr><th>{escape(feature.name)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     names = ["feature", "actor's weight", f"actor's links of {full}", *(["critics' weight"] if critics else [])]
-    less = f" Of {all_of_them} observations the {MOST} with most weight are shown." if all_of_them > MOST else ""
-    mark = " The mark is where it began." if start else ""
-    told = "Weight is a feature's share of all magnitudes in the first layer; one whose numbers are large needs less."
+    less = f" The {MOST} of {all_of_them} observations with most weight are shown." if all_of_them > MOST else ""
+    mark = " The mark shows the number at the start." if start else ""
+    told = "Weight is a feature's share of all magnitudes in the first layer; a feature with large values needs less."
     about = f"{told}{mark}{less}"
     return f"{_table(names, rows)}<p class='small'>{about}</p>"
 
@@ -124,12 +124,12 @@ def _wiring(seen: Inspection) -> str:
                 f"<figure class='square'>{matrix(weights, what=title)}<figcaption>{title}; "
                 "neurons × neurons</figcaption></figure>"
             )
-    told = "A pixel for each place of a link: blue is a positive weight, red a negative one, pale a small one."
+    told = "One pixel per position: blue is a positive weight, red a negative one, pale a small one."
     return f"{''.join(parts)}<p class='small'>{told}</p>"
 
 
 def _order(seen: Inspection) -> list[str]:
-    """Names of the observations that are drawn, the weightiest first."""
+    """Names of the observations shown, by falling weight."""
     return [feature.name for feature in seen.features(MOST) if feature.actor_links is not None]
 
 
@@ -160,8 +160,8 @@ def _movement(seen: Inspection) -> str:
             alone[name] = (without / bits.shape[2]).tolist()
     parts = []
     for lines, title in (
-        (survived, "Share of the first links that are there still"),
-        (alone, "Share of a layer's neurons that no link leads to"),
+        (survived, "Share of the initial links that still exist"),
+        (alone, "Share of a layer's neurons without incoming links"),
     ):
         if lines:
             drawn = curves(lines, movement.steps, what=title)
@@ -187,7 +187,7 @@ def _neurons(seen: Inspection) -> str:
         return ""
     drawn = []
     for number, shares in enumerate(seen.activity.active):
-        title = f"Hidden layer {number + 1}: {len(shares)} neurons by the share of steps in which they were above 0"
+        title = f"Hidden layer {number + 1}: {len(shares)} neurons by the share of steps in which they were active"
         picture = histogram(shares, bins=10, what=title, low="never", high="always")
         drawn.append(f"<figure>{picture}<figcaption>{title}</figcaption></figure>")
     result = seen.activity.result

@@ -1,4 +1,4 @@
-"""The page of `rewirl inspect --html`: its frame and style, light or dark as the reader's screen is."""
+"""The page of `rewirl inspect --html`: its frame and style, light or dark."""
 
 PAGE = """\
 <!doctype html>
