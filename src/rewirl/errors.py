@@ -1,7 +1,9 @@
-"""How things end other than well, each with the exit code of the command line."""
+"""How things end other than well, each with the exit code of the command line; hints for mistyped names."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -27,3 +29,13 @@ class Stopped(Exception):
     """Asked to stop, and did, with a checkpoint: the message says how to go on."""
 
     exit_code: ClassVar[int] = 3
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for a mistyped name, or nothing.
+
+    >>> nearest("HalfCheeta-v5", ["HalfCheetah-v5", "Hopper-v5"])
+    ', did you mean HalfCheetah-v5?'
+    """
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f", did you mean {found[0]}?" if found else ""

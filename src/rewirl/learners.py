@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rewirl.agents.methods import METHODS, Method
+from rewirl.agents.methods import METHODS, Method, algorithms
 from rewirl.agents.options import WiringOptions
 from rewirl.envs.environment import EnvLike, Source
 from rewirl.envs.task_names import full_name
@@ -137,7 +137,7 @@ class Learner:
             policy = Policy.load(file)
         except FileNotFoundError:
             raise Refused(f"there is no policy at {path}") from None
-        if policy.algorithm != cls.algorithm:
+        if policy.algorithm != algorithms()[cls.algorithm].agent.policy_kind:
             raise Refused(
                 f"{path} holds a policy of {policy.algorithm.upper()}: load it with {policy.algorithm.upper()}.load"
             )

@@ -18,6 +18,7 @@ from rewirl.agents import (
     sac,
     td3,
 )
+from rewirl.envs.catalogue import paper_lambdas
 from rewirl.nn import Network, Target
 from rewirl.topology import SET
 
@@ -88,10 +89,10 @@ def test_an_agent_has_the_links_that_were_promised() -> None:
 
 def test_methods_have_the_papers_numbers() -> None:
     assert set(METHODS) == {p + a for p in ("", "static-", "ds-", "rigl-") for a in ("td3", "sac")}
-    assert method("ds-td3").lambdas("HalfCheetah-v5") == (7, 64)
-    assert method("ds-td3").lambdas("Humanoid-v4") == (61, 64)
-    assert method("ds-sac").lambdas("Hopper-v5") == (7, 20)
-    assert method("ds-sac").lambdas("Pendulum-v1") is None
+    assert paper_lambdas("HalfCheetah-v5", "td3") == (7, 64)
+    assert paper_lambdas("Humanoid-v4", "td3") == (61, 64)
+    assert paper_lambdas("Hopper-v5", "sac") == (7, 20)
+    assert paper_lambdas("Pendulum-v1", "sac") is None
     assert (method("ds-td3").eta, method("ds-sac").eta) == (0.05, 0.1)
     with pytest.raises(ValueError, match="did you mean ds-td3"):
         method("ds-td4")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rewirl.agents.costs import costs
+from rewirl.agents import costs
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import EvaluationRow
 

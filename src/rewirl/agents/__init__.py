@@ -1,9 +1,13 @@
-"""TD3 and SAC: one readable update each, on the sparse engine."""
+"""Agents: one readable update each, line by line as in their papers; their options; the catalogue of methods.
 
-from rewirl.agents.actor_critic import ActorCritic, Diverged
+No environments, no files, and no kernels: networks come from `nn/`.
+"""
+
+from rewirl.agents.actor_critic import ActorCritic
+from rewirl.agents.agent import Agent, Diverged
 from rewirl.agents.box import ActionBox
-from rewirl.agents.costs import Costs, costs
-from rewirl.agents.methods import METHODS, Method, method
+from rewirl.agents.costs import Costs
+from rewirl.agents.methods import METHODS, Method, costs, method, register_method
 from rewirl.agents.options import Options, SACOptions, TD3Options, WiringOptions
 from rewirl.agents.sac import SACAgent
 from rewirl.agents.td3 import TD3Agent
@@ -13,6 +17,7 @@ __all__ = [
     "METHODS",
     "ActionBox",
     "ActorCritic",
+    "Agent",
     "Costs",
     "Diverged",
     "Method",
@@ -25,4 +30,5 @@ __all__ = [
     "WiringOptions",
     "costs",
     "method",
+    "register_method",
 ]

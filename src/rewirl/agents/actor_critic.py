@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rewirl.agents.agent import Agent, Diverged, Floats, State
 from rewirl.agents.box import ActionBox
+from rewirl.agents.costs import ActorCriticCosts, dense_links
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.nn import Batch, Chance, Network, Target, regress_each
-from rewirl.policies.policy import Policy, PolicyLayer
+from rewirl.policies.policy import ALGORITHMS
 from rewirl.topology import wire
 
-Floats = NDArray[np.float32]
-State = dict[str, NDArray[np.generic]]
-
-
-class Diverged(RuntimeError):
-    """A loss is no finite number any more: nothing that follows would mean anything."""
+__all__ = ["ActorCritic", "Averages", "Diverged", "Floats", "State"]
 
 
 class Averages:
@@ -51,32 +47,23 @@ class Averages:
         self._counts = {name: int(value[1]) for name, value in state.items()}
 
 
-class ActorCritic(ABC):
+class ActorCritic(Agent):
     """Two critics Q_θ1, Q_θ2 on [s, a] and an actor π_φ, each an MLP of links."""
 
-    algorithm: ClassVar[str]
-    outputs_per_action: ClassVar[int]
-    """1 for a deterministic actor, 2 for a Gaussian one (mean and log-std)."""
-
-    @property
-    def policy_kind(self) -> str:
-        """As whose its policy is saved and read: TD3's are deterministic, SAC's Gaussian."""
-        return "sac" if self.outputs_per_action == 2 else "td3"
+    critics_in_actor_loss: ClassVar[int] = 1
+    """How many critics the actor's loss asks."""
 
     def __init__(
         self, n_obs: int, box: ActionBox, options: Options, wiring: WiringOptions, rng: np.random.Generator
     ) -> None:
-        self.n_obs, self.n_act, self.box, self.wiring, self.rng = n_obs, box.size, box, wiring, rng
-        self.options = options
-        actor_sizes = (n_obs, *options.hidden, self.outputs_per_action * self.n_act)
-        critic_sizes = (n_obs + self.n_act, *options.hidden, 1)
+        super().__init__(n_obs, box, options, wiring, rng)
+        actor_sizes, critic_sizes = self._sizes(n_obs, self.n_act, options)
         # Algorithm 1, L1-L4: sparse networks from the first step, targets as their copies.
         self.actor = self._network(actor_sizes)
         self.critics = (self._network(critic_sizes), self._network(critic_sizes))
         self.critic_targets = (Target(self.critics[0]), Target(self.critics[1]))
         self.networks = {"actor": self.actor, "critic1": self.critics[0], "critic2": self.critics[1]}
         self.targets = {"critic1": self.critic_targets[0], "critic2": self.critic_targets[1]}
-        self.updates = 0
         self._actor_adapts = False
         self._averages = Averages()
         self._links_replaced = 0
@@ -94,17 +81,32 @@ class ActorCritic(ABC):
         links = wire(sizes, self.rng, rule=w.rule, lambdas=w.lambdas, sparsity=w.sparsity, block=w.block)
         return Network(links, self.rng)
 
-    @abstractmethod
-    def act(self, obs: Floats) -> Floats:
-        """The policy's own choice, in units of the policy."""
+    @classmethod
+    def _sizes(cls, n_obs: int, n_act: int, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Widths of the actor and of a critic."""
+        return (n_obs, *options.hidden, ALGORITHMS[cls.policy_kind] * n_act), (n_obs + n_act, *options.hidden, 1)
 
-    @abstractmethod
-    def explore(self, obs: Floats) -> Floats:
-        """What is done while learning, in units of the policy."""
+    @classmethod
+    def costs(cls, n_obs: int, n_act: int, options: Options, wiring: WiringOptions) -> ActorCriticCosts:
+        actor, critic = cls._sizes(n_obs, n_act, options)
+        return ActorCriticCosts(
+            actor=sum(wiring.counts(actor)),
+            critic=sum(wiring.counts(critic)),
+            dense_actor=dense_links(actor),
+            dense_critic=dense_links(critic),
+            batch=options.batch,
+            delay=cls._actor_delay(options),
+            critics_in_actor_loss=cls.critics_in_actor_loss,
+        )
 
-    @abstractmethod
-    def update(self, batch: Transitions) -> None:
-        """One update of everything that is due."""
+    @classmethod
+    def _actor_delay(cls, options: Options) -> int:
+        """Updates of the critics for each of the actor."""
+        return 1
+
+    @property
+    def acting(self) -> Network:
+        return self.actor
 
     # ------------------------------------------------- shared steps of the updates
 
@@ -155,13 +157,7 @@ class ActorCritic(ABC):
         out["targets_follow"] = float(np.mean(follows)) if follows else 1.0
         return out
 
-    def policy(self, task: str = "") -> Policy:
-        """The actor as a file can hold it and a device can run it."""
-        layers = [PolicyLayer.from_network(self.actor, layer) for layer in range(self.actor.layers)]
-        return Policy(layers=layers, low=self.box.low, high=self.box.high, algorithm=self.policy_kind, task=task)
-
     def state(self) -> State:
-        """Everything but the generator that the next update depends on, as plain arrays."""
         out: State = {
             "updates": np.array(self.updates),
             "actor_adapts": np.array(int(self._actor_adapts)),
@@ -173,7 +169,6 @@ class ActorCritic(ABC):
         return out
 
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Takes over what `state` gave."""
         for group, members in self._stateful().items():
             prefix = f"{group}."
             members.load_state({k[len(prefix) :]: v for k, v in state.items() if k.startswith(prefix)})

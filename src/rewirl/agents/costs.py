@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from rewirl.agents.options import SACOptions, TD3Options, WiringOptions
+
+class Costs(ABC):
+    """Links of an agent's networks, and what its updates and actions take.
+
+    A pass of a batch of N through a network of k links is 2·k·N operations; back through it twice that.
+    """
+
+    @property
+    @abstractmethod
+    def links(self) -> int:
+        """#params: weights of all networks that learn."""
+
+    @property
+    @abstractmethod
+    def dense_links(self) -> int:
+        """What they would be without sparsity."""
+
+    @abstractmethod
+    def paper_flops(self, updates: int) -> float:
+        """Operations of so many updates by the paper's count: forward and backward of what is trained."""
+
+    @abstractmethod
+    def full_flops(self, updates: int, actions: int) -> float:
+        """Everything, targets and every action chosen too."""
+
+    @abstractmethod
+    def dense(self) -> Costs:
+        """What the same agent costs with all links."""
+
+    @property
+    def sparsity(self) -> float:
+        """Share of weights that do not exist."""
+        return 1 - self.links / self.dense_links
 
 
 @dataclass(frozen=True)
-class Costs:
-    """Links of the three networks and what one update, and one action, takes of each.
+class ActorCriticCosts(Costs):
+    """Of an actor and two critics.
 
-    A pass of a batch of N through a network of k links is 2·k·N operations; back through it twice that.
-
-    >>> dense = costs(17, 6, TD3Options(), WiringOptions())
+    >>> from rewirl.agents import TD3Agent, TD3Options, WiringOptions
+    >>> dense = TD3Agent.costs(17, 6, TD3Options(), WiringOptions())
     >>> dense.links
     214784
     >>> f"{dense.paper_flops(updates=10**6):.4e}"
@@ -31,22 +63,18 @@ class Costs:
     batch: int
     delay: int
     """d: critic updates for each actor update."""
-    sac: bool
+    critics_in_actor_loss: int
 
     @property
     def links(self) -> int:
-        """#params: weights of the actor and two critics."""
         return self.actor + 2 * self.critic
 
     @property
     def dense_links(self) -> int:
-        """What they would be without sparsity."""
         return self.dense_actor + 2 * self.dense_critic
 
-    @property
-    def sparsity(self) -> float:
-        """Share of weights that do not exist."""
-        return 1 - self.links / self.dense_links
+    def dense(self) -> ActorCriticCosts:
+        return replace(self, actor=self.dense_actor, critic=self.dense_critic)
 
     def paper_flops(self, updates: int) -> float:
         """The paper's count: T · N · 3 · 2 · (|θ1| + |θ2| + |φ|/d), forward and backward of what is trained."""
@@ -55,26 +83,15 @@ class Costs:
     def full_flops(self, updates: int, actions: int) -> float:
         """Everything: also the targets' forwards, the critics inside the actor's loss, and every action chosen."""
         targets = self.actor + 2 * self.critic  # the next action and its two values
-        through_critics = (2 * self.critic if self.sac else self.critic) * 2  # forward and, for the action alone, back
+        through_critics = self.critics_in_actor_loss * self.critic * 2  # forward and, for the action alone, back
         per_update = targets + 3 * 2 * self.critic + (3 * self.actor + through_critics) / self.delay
         return 2.0 * (updates * self.batch * per_update + actions * self.actor)
 
 
-def costs(n_obs: int, n_act: int, options: TD3Options | SACOptions, wiring: WiringOptions) -> Costs:
-    """What an agent with these options will cost, before it exists."""
-    sac = isinstance(options, SACOptions)
-    actor = (n_obs, *options.hidden, 2 * n_act if sac else n_act)
-    critic = (n_obs + n_act, *options.hidden, 1)
-    return Costs(
-        actor=sum(wiring.counts(actor)),
-        critic=sum(wiring.counts(critic)),
-        dense_actor=_dense(actor),
-        dense_critic=_dense(critic),
-        batch=options.batch,
-        delay=options.policy_delay if isinstance(options, TD3Options) else 1,
-        sac=sac,
-    )
+def dense_links(sizes: Sequence[int]) -> int:
+    """Of a dense network with these widths.
 
-
-def _dense(sizes: Sequence[int]) -> int:
+    >>> dense_links((3, 4, 2))
+    20
+    """
     return sum(n_in * n_out for n_in, n_out in pairwise(sizes))

@@ -1,17 +1,29 @@
-"""Methods by name: an algorithm times a rule of wiring, with the paper's numbers for its tasks."""
+"""The catalogue of methods: an algorithm times a rule of wiring, by the name that users type.
+
+A package of one's own adds methods by `register_method`, in a module that its entry points name:
+
+    [project.entry-points."rewirl.methods"]
+    mine = "my_package.methods"
+"""
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 
-from rewirl.agents.actor_critic import ActorCritic
-from rewirl.agents.options import Options, SACOptions, TD3Options
+from rewirl.agents.agent import Agent
+from rewirl.agents.costs import Costs
+from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.sac import SACAgent
 from rewirl.agents.td3 import TD3Agent
+from rewirl.errors import nearest
 from rewirl.topology import SET, Dense, RigL, Rule, Static
+
+ENTRY_POINTS = "rewirl.methods"
+"""Group of the entry points that are loaded when methods are first asked for."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +31,11 @@ class Method:
     """`ds-td3` is TD3 with SET, `static-sac` SAC with Static, and so on: no class per combination."""
 
     name: str
-    agent: type[ActorCritic]
-    options: type[Options]
+    agent: type[Agent]
     rule: type[Rule]
-    eta: float
-    """The paper's η for this algorithm."""
-    random_steps: int
+    eta: float = 0.05
+    """η unless given; here the paper's for the algorithm."""
+    random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
 
     @property
@@ -32,49 +43,66 @@ class Method:
         return self.agent.algorithm
 
     @property
+    def options(self) -> type[Options]:
+        """What holds the numbers of the algorithm."""
+        return self.agent.options_class
+
+    @property
     def about(self) -> str:
         """One line for people."""
-        wiring = {
-            "dense": "dense networks",
-            "static": "sparse networks that never change",
-            "set": "sparse networks that rewire themselves (SET: the paper's method)",
-            "rigl": "sparse networks that rewire themselves by gradients (RigL)",
-        }
-        return f"{self.algorithm.upper()} with {wiring[self.rule.name]}"
-
-    def lambdas(self, task: str) -> tuple[float, float] | None:
-        """The paper's λ for a task, whatever its version; None where it has none."""
-        return _LAMBDAS.get(self.algorithm, {}).get(re.sub(r"-v\d+$", "", task))
+        return f"{self.algorithm.upper()} with {self.rule.phrase}"
 
 
-def _all_methods() -> Iterable[Method]:
-    for prefix, rule in {"": Dense, "static-": Static, "ds-": SET, "rigl-": RigL}.items():
-        yield Method(f"{prefix}td3", TD3Agent, TD3Options, rule, eta=0.05, random_steps=25_000)
-        yield Method(f"{prefix}sac", SACAgent, SACOptions, rule, eta=0.1, random_steps=10_000)
+class Catalogue(Mapping[str, Method]):
+    """All methods by name: those below, those of installed packages, and those that were registered since."""
+
+    def __init__(self) -> None:
+        self._methods: dict[str, Method] = {}
+        self._loaded = False
+
+    def __getitem__(self, name: str) -> Method:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def add(self, method: Method) -> None:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", method.name):
+            raise ValueError(f"{method.name!r} cannot be a method's name: use small letters, digits and hyphens")
+        if self._methods.get(method.name, method) != method:
+            raise ValueError(f"there is a method {method.name!r} already: take another name")
+        self._methods[method.name] = method
+
+    def _all(self) -> dict[str, Method]:
+        if not self._loaded:
+            self._loaded = True
+            for entry in entry_points(group=ENTRY_POINTS):
+                try:
+                    entry.load()
+                except Exception as error:  # someone else's package: what is here works without it
+                    warnings.warn(f"the methods of {entry.value} could not be loaded: {error}", stacklevel=3)
+        return self._methods
 
 
-METHODS: dict[str, Method] = {method.name: method for method in _all_methods()}
+METHODS = Catalogue()
 """All methods by the name that users type."""
-KINDS: tuple[type[Options], ...] = tuple(dict.fromkeys(method.options for method in METHODS.values()))
-"""What has the numbers of each algorithm."""
 
-# (λ¹, λ²) of the paper's appendices, chosen there for the -v3 tasks.
-_LAMBDAS: dict[str, dict[str, tuple[float, float]]] = {
-    "td3": {
-        "HalfCheetah": (7, 64),
-        "Hopper": (7, 64),
-        "Walker2d": (7, 64),
-        "Ant": (40, 64),
-        "Humanoid": (61, 64),
-    },
-    "sac": {
-        "HalfCheetah": (12, 80),
-        "Walker2d": (12, 80),
-        "Hopper": (7, 20),
-        "Ant": (30, 64),
-        "Humanoid": (61, 64),
-    },
-}
+
+def register_method(method: Method) -> Method:
+    """Adds a method: flags, config files, sweeps, checkpoints and policies know it from then on.
+
+    Importing the module again changes nothing; another method of the same name is refused.
+    """
+    METHODS.add(method)
+    return method
+
+
+for _prefix, _rule in {"": Dense, "static-": Static, "ds-": SET, "rigl-": RigL}.items():
+    register_method(Method(f"{_prefix}td3", TD3Agent, _rule, eta=0.05, random_steps=25_000))
+    register_method(Method(f"{_prefix}sac", SACAgent, _rule, eta=0.1, random_steps=10_000))
 
 
 def method(name: str) -> Method:
@@ -88,11 +116,19 @@ def method(name: str) -> Method:
     return METHODS[name]
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a mistyped name, or nothing.
+def algorithms() -> dict[str, Method]:
+    """Each algorithm, and the first method that has it: for its options and defaults.
 
-    >>> nearest("HalfCheeta-v5", ["HalfCheetah-v5", "Hopper-v5"])
-    ', did you mean HalfCheetah-v5?'
+    >>> list(algorithms())
+    ['td3', 'sac']
     """
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f", did you mean {found[0]}?" if found else ""
+    found: dict[str, Method] = {}
+    for each in METHODS.values():
+        found.setdefault(each.algorithm, each)
+    return found
+
+
+def costs(n_obs: int, n_act: int, options: Options, wiring: WiringOptions) -> Costs:
+    """What the agent that has such options will cost, before it exists."""
+    agent = next(each.agent for each in algorithms().values() if each.options is type(options))
+    return agent.costs(n_obs, n_act, options, wiring)

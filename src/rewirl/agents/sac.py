@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rewirl.agents.actor_critic import ActorCritic, Floats, State
 from rewirl.agents.box import ActionBox
-from rewirl.agents.options import SACOptions, WiringOptions
+from rewirl.agents.options import Options, SACOptions, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.nn import Batch, backward_each, forward_each, update_each
 from rewirl.nn.losses import ascend_lower, soft_bellman, squash, through_squash
@@ -28,7 +28,9 @@ class SACAgent(ActorCritic):
     """
 
     algorithm: ClassVar[str] = "sac"
-    outputs_per_action: ClassVar[int] = 2
+    policy_kind: ClassVar[str] = "sac"
+    options_class: ClassVar[type[Options]] = SACOptions
+    critics_in_actor_loss: ClassVar[int] = 2
     options: SACOptions
 
     def __init__(

@@ -8,7 +8,7 @@ import numpy as np
 
 from rewirl.agents.actor_critic import ActorCritic, Floats
 from rewirl.agents.box import ActionBox
-from rewirl.agents.options import TD3Options, WiringOptions
+from rewirl.agents.options import Options, TD3Options, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.nn import Target, forward_each, update_each
 from rewirl.nn.losses import ascend, bellman, smooth, tanh, through_tanh
@@ -24,7 +24,8 @@ class TD3Agent(ActorCritic):
     """
 
     algorithm: ClassVar[str] = "td3"
-    outputs_per_action: ClassVar[int] = 1
+    policy_kind: ClassVar[str] = "td3"
+    options_class: ClassVar[type[Options]] = TD3Options
     options: TD3Options
 
     def __init__(
@@ -33,6 +34,11 @@ class TD3Agent(ActorCritic):
         super().__init__(n_obs, box, options, wiring, rng)
         self.actor_target = Target(self.actor)
         self.targets["actor"] = self.actor_target
+
+    @classmethod
+    def _actor_delay(cls, options: Options) -> int:
+        assert isinstance(options, TD3Options)
+        return options.policy_delay
 
     def act(self, obs: Floats) -> Floats:
         return np.tanh(self.actor.act(obs))

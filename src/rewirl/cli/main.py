@@ -82,8 +82,8 @@ def _run(words: Sequence[str]) -> None:
         return
     name = words[0]
     with loading():
-        from rewirl.agents.methods import nearest
         from rewirl.cli.ui.parser import Parser
+        from rewirl.errors import nearest
 
         if name in COMMANDS:
             command = cast(Command, importlib.import_module(f"rewirl.cli.commands.{name}"))

@@ -1,31 +1,189 @@
-"""The tasks that were tried, and what to know of each."""
+"""The task catalogue: the tasks that were tried, and all that is known of each, in one table."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rewirl.envs.environment import Environment, make_by_name
+from rewirl.envs.feature_names import (
+    ANT,
+    ANT_BODIES,
+    ANT_MOTORS,
+    ARM,
+    CHEETAH,
+    HOPPER,
+    HUMANOID_FEATURES,
+    HUMANOID_MOTORS,
+    WALKER,
+    XYZ,
+    contacts,
+    each,
+    flat_walker,
+    free_body,
+)
+from rewirl.envs.task_names import without_version
 
 
-class Task(NamedTuple):
-    """A task as Gymnasium has it."""
+@dataclass(frozen=True)
+class Task:
+    """What Gymnasium does not tell of a task."""
 
-    n_obs: int
-    n_act: int
-    about: str
+    name: str
+    phrase: str
+    """One line for people."""
+    observations: tuple[str, ...]
+    """Names of the features of an observation."""
+    actions: tuple[str, ...]
+    """Names of the numbers of an action."""
+    lambdas: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """(λ¹, λ²) of the paper's appendices by algorithm, chosen there for the -v3 tasks."""
+
+    def sizes(self) -> tuple[int, int]:
+        """How many numbers an observation and an action have, as Gymnasium says.
+
+        >>> TASKS["Pendulum-v1"].sizes()
+        (3, 1)
+        """
+        made = make_by_name(self.name)
+        env = Environment(made, self.name)
+        made.close()
+        return env.n_obs, env.box.size
 
 
-TASKS = {
-    "HalfCheetah-v5": Task(17, 6, "a flat cheetah learns to run"),
-    "Walker2d-v5": Task(17, 6, "a flat two-legged walker"),
-    "Hopper-v5": Task(11, 3, "one leg that hops"),
-    "Ant-v5": Task(105, 8, "a four-legged ant"),
-    "Humanoid-v5": Task(348, 17, "a human figure learns to walk"),
-    "HumanoidStandup-v5": Task(348, 17, "a human figure gets up"),
-    "Swimmer-v5": Task(8, 2, "a swimmer of three links"),
-    "Reacher-v5": Task(10, 2, "an arm reaches for a point"),
-    "Pusher-v5": Task(23, 7, "an arm pushes a cylinder to a goal"),
-    "InvertedPendulum-v5": Task(4, 1, "a pole is balanced on a cart"),
-    "InvertedDoublePendulum-v5": Task(9, 1, "two poles on a cart"),
-    "Pendulum-v1": Task(3, 1, "a pendulum swings up: small, quick, a good first test"),
-    "MountainCarContinuous-v0": Task(2, 1, "a weak car climbs a hill"),
-}
+_TASKS = (
+    Task(
+        "HalfCheetah-v5",
+        "a flat cheetah learns to run",
+        flat_walker(CHEETAH),
+        each(CHEETAH, "torque"),
+        {"td3": (7, 64), "sac": (12, 80)},
+    ),
+    Task(
+        "Walker2d-v5",
+        "a flat two-legged walker",
+        flat_walker(WALKER),
+        each(WALKER, "torque"),
+        {"td3": (7, 64), "sac": (12, 80)},
+    ),
+    Task(
+        "Hopper-v5",
+        "one leg that hops",
+        flat_walker(HOPPER),
+        each(HOPPER, "torque"),
+        {"td3": (7, 64), "sac": (7, 20)},
+    ),
+    Task(
+        "Ant-v5",
+        "a four-legged ant",
+        (*free_body(ANT), *contacts(ANT_BODIES)),
+        each(ANT_MOTORS, "torque"),
+        {"td3": (40, 64), "sac": (30, 64)},
+    ),
+    Task(
+        "Humanoid-v5",
+        "a human figure learns to walk",
+        HUMANOID_FEATURES,
+        each(HUMANOID_MOTORS, "torque"),
+        {"td3": (61, 64), "sac": (61, 64)},
+    ),
+    Task(
+        "HumanoidStandup-v5",
+        "a human figure gets up",
+        HUMANOID_FEATURES,
+        each(HUMANOID_MOTORS, "torque"),
+    ),
+    Task(
+        "Swimmer-v5",
+        "a swimmer of three links",
+        (
+            *("front angle", "first joint angle", "second joint angle"),
+            *("front speed x", "front speed y", "front turning", "first joint speed", "second joint speed"),
+        ),
+        ("first joint torque", "second joint torque"),
+    ),
+    Task(
+        "Reacher-v5",
+        "an arm reaches for a point",
+        (
+            *(f"{function} of {joint} angle" for function in ("cosine", "sine") for joint in ("first", "second")),
+            *("target x", "target y", "first joint speed", "second joint speed"),
+            *("fingertip to target x", "fingertip to target y"),
+        ),
+        ("first joint torque", "second joint torque"),
+    ),
+    Task(
+        "Pusher-v5",
+        "an arm pushes a cylinder to a goal",
+        (*each(ARM, "angle"), *each(ARM, "speed"), *each(("fingertip", "object", "goal"), *XYZ)),
+        each(ARM, "torque"),
+    ),
+    Task(
+        "InvertedPendulum-v5",
+        "a pole is balanced on a cart",
+        ("cart position", "pole angle", "cart speed", "pole speed"),
+        ("cart force",),
+    ),
+    Task(
+        "InvertedDoublePendulum-v5",
+        "two poles on a cart",
+        (
+            *("cart position", "sine of first angle", "sine of second angle"),
+            *("cosine of first angle", "cosine of second angle"),
+            *("cart speed", "first pole speed", "second pole speed", "cart constraint force"),
+        ),
+        ("cart force",),
+    ),
+    Task(
+        "Pendulum-v1",
+        "a pendulum swings up: small, quick, a good first test",
+        ("cosine of angle", "sine of angle", "angular speed"),
+        ("torque",),
+    ),
+    Task("MountainCarContinuous-v0", "a weak car climbs a hill", ("position", "speed"), ("force",)),
+)
+TASKS = {task.name: task for task in _TASKS}
 """Tasks that were tried, the paper's five first."""
+_BY_BASE = {without_version(task.name): task for task in _TASKS}
+
+
+def known_task(name: str) -> Task | None:
+    """The catalogue's entry for a task, whatever the version; None if it has none."""
+    return _BY_BASE.get(without_version(name))
+
+
+def paper_lambdas(task: str, algorithm: str) -> tuple[float, float] | None:
+    """The paper's λ for a task, whatever its version; None where it has none.
+
+    >>> paper_lambdas("HalfCheetah-v5", "td3")
+    (7, 64)
+    """
+    known = known_task(task)
+    return known.lambdas.get(algorithm) if known else None
+
+
+def observation_names(task: str, n_obs: int) -> tuple[str, ...]:
+    """Names of the features of an observation; numbers where the task is not known.
+
+    >>> observation_names("HalfCheetah-v5", 17)[8]
+    'forward speed'
+    >>> observation_names("Mine-v0", 2)
+    ('observation 0', 'observation 1')
+    """
+    known = known_task(task)
+    return _names(known.observations if known else (), n_obs, "observation")
+
+
+def action_names(task: str, n_act: int) -> tuple[str, ...]:
+    """Names of the numbers of an action; numbers where the task is not known.
+
+    >>> action_names("Hopper-v5", 3)
+    ('thigh torque', 'leg torque', 'foot torque')
+    """
+    known = known_task(task)
+    return _names(known.actions if known else (), n_act, "action")
+
+
+def _names(known: tuple[str, ...], count: int, what: str) -> tuple[str, ...]:
+    # What a task's version or options change is the number of features: other numbers, other features.
+    return known if len(known) == count else tuple(f"{what} {number}" for number in range(count))

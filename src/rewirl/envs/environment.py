@@ -15,9 +15,8 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from rewirl.agents import ActionBox
-from rewirl.agents.methods import nearest
 from rewirl.envs.task_names import full_name, newer
-from rewirl.errors import Refused
+from rewirl.errors import Refused, nearest
 
 Floats = NDArray[np.float32]
 Env: TypeAlias = "gymnasium.Env[Any, Any]"

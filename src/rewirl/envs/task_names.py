@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import gymnasium
 from gymnasium.envs.registration import find_highest_version, parse_env_id
 
@@ -15,6 +17,14 @@ def full_name(task: str) -> str:
     if task in gymnasium.registry or _version(task) is not None:
         return task
     return newer(task) or task
+
+
+def without_version(task: str) -> str:
+    """
+    >>> without_version("HalfCheetah-v5")
+    'HalfCheetah'
+    """
+    return re.sub(r"-v\d+$", "", task)
 
 
 def newer(task: str) -> str | None:

@@ -106,6 +106,11 @@ class Policy:
         return tuple(layer.links for layer in self.layers)
 
     @property
+    def is_gaussian(self) -> bool:
+        """Whether the network gives a mean and a log-std for each number of an action."""
+        return ALGORITHMS[self.algorithm] == 2
+
+    @property
     def around(self) -> str:
         """What was around its task in training, such as wrappers, and only Python knows; empty if nothing was."""
         return self.metadata.get("wrappers", "")
@@ -143,7 +148,7 @@ class Policy:
             )
         out = self.outputs(x)
         action = out[..., : self.n_act]
-        if not deterministic and self.algorithm == "sac":
+        if not deterministic and self.is_gaussian:
             std: Floats = np.exp(np.clip(out[..., self.n_act :], *LOG_STD))
             noise: Floats = (rng or np.random.default_rng()).standard_normal(std.shape, dtype=np.float32)
             action = action + std * noise

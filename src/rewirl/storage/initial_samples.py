@@ -79,6 +79,5 @@ def kept(place: RunFolder, config: RunConfig) -> InitialPolicy | None:
 
 
 def _noise(config: RunConfig) -> float:
-    """What the run itself adds to TD3's actions later; SAC has no such number, so there it is TD3's."""
-    options = config.options if isinstance(config.options, TD3Options) else TD3Options()
-    return options.exploration_noise
+    """What the run itself adds to actions later; an algorithm without such a number takes TD3's."""
+    return float(getattr(config.options, "exploration_noise", TD3Options.exploration_noise))

@@ -44,6 +44,8 @@ class Rule:
 
     name: ClassVar[str]
     """What users call it."""
+    phrase: ClassVar[str] = "sparse networks wired by a rule of their own"
+    """How a method with it is described: "TD3 with …"."""
     wants_gradients: ClassVar[bool] = False
     """Whether `rewire` needs the dense gradient of the layer."""
     sparse: ClassVar[bool] = True
@@ -73,6 +75,7 @@ class Dense(Rule):
     """
 
     name: ClassVar[str] = "dense"
+    phrase: ClassVar[str] = "dense networks"
     sparse: ClassVar[bool] = False
 
 
@@ -85,6 +88,7 @@ class Static(Rule):
     """
 
     name: ClassVar[str] = "static"
+    phrase: ClassVar[str] = "sparse networks that never change"
 
 
 @dataclass(frozen=True)
@@ -154,6 +158,7 @@ class SET(DropAndGrow):
     """
 
     name: ClassVar[str] = "set"
+    phrase: ClassVar[str] = "sparse networks that rewire themselves (SET: the paper's method)"
 
     def choose_drops(self, links: Links, weights: Floats, count: int) -> Indices:
         if links.block > 1:
@@ -184,6 +189,7 @@ class RigL(DropAndGrow):
     """
 
     name: ClassVar[str] = "rigl"
+    phrase: ClassVar[str] = "sparse networks that rewire themselves by gradients (RigL)"
     wants_gradients: ClassVar[bool] = True
 
     def choose_growth(self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None) -> Indices:

@@ -15,10 +15,12 @@ from typing import Any, ClassVar, Literal, Union
 
 import numpy as np
 
-from rewirl.agents import ActionBox, ActorCritic
-from rewirl.agents.methods import KINDS, Method, method, nearest
-from rewirl.agents.options import Options, SACOptions, TD3Options, WiringOptions
+from rewirl.agents import ActionBox, Agent, Costs
+from rewirl.agents.methods import Method, algorithms, method
+from rewirl.agents.options import Options, WiringOptions
+from rewirl.envs.catalogue import paper_lambdas
 from rewirl.envs.task_names import full_name
+from rewirl.errors import nearest
 from rewirl.topology import DropAndGrow
 from rewirl.topology._checks import MAX_WIDTH, finite_number, whole_number
 
@@ -40,7 +42,7 @@ class RunConfig:
     """
 
     method: str
-    """td3 or sac, alone (dense) or with static-, ds- or rigl- before it; see `rewirl methods`."""
+    """An algorithm, alone (dense) or with static-, ds- or rigl- before it; see `rewirl methods`."""
     task: str
     """A Gymnasium task with flat Box observations and Box actions; see `rewirl tasks`."""
     seed: int = 0
@@ -77,7 +79,7 @@ class RunConfig:
     """Keep the replay in the run folder after the last step, so that the run can go on later."""
     eval_process: bool = False
     """Evaluate on another process, so that a spare core hides the time; the numbers are the same."""
-    options: TD3Options | SACOptions
+    options: Options
     """The numbers of the algorithm."""
 
     FREE: ClassVar[frozenset[str]] = frozenset({"steps", "threads", "checkpoint_every", "keep_replay", "eval_process"})
@@ -102,11 +104,11 @@ class RunConfig:
         values = {"eta": chosen.eta, "random_steps": chosen.random_steps, **values}
         if chosen.rule.sparse and "sparsity" not in values and "lambdas" not in values:
             # The paper chose its λ for its own widths.
-            preset = chosen.lambdas(task) if options.hidden == Options.hidden else None
+            preset = paper_lambdas(task, chosen.algorithm) if options.hidden == Options.hidden else None
             values.update({"lambdas": preset} if preset else {"sparsity": DEFAULT_SPARSITY})
         if values.get("lambdas") is not None:
             values["lambdas"] = tuple(map(float, values["lambdas"]))
-        return cls(method=method, task=task, options=typing.cast(TD3Options | SACOptions, options), **values)
+        return cls(method=method, task=task, options=options, **values)
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < SEEDS:
@@ -147,9 +149,13 @@ class RunConfig:
             mean_moments=self.mean_moments,
         )
 
-    def build_agent(self, n_obs: int, box: ActionBox, rng: np.random.Generator) -> ActorCritic:
+    def build_agent(self, n_obs: int, box: ActionBox, rng: np.random.Generator) -> Agent:
         """The agent as it is before its first step."""
         return _method(self.method).agent(n_obs, box, self.options, self.wiring(), rng)
+
+    def costs(self, n_obs: int, n_act: int) -> Costs:
+        """What the agent will cost; ValueError if networks for these sizes cannot be wired so."""
+        return _method(self.method).agent.costs(n_obs, n_act, self.options, self.wiring())
 
     def items(self) -> dict[str, Any]:
         """All that is set and means something, by the names that `resolve`, flags and files use."""
@@ -222,7 +228,7 @@ def hints(kind: type) -> dict[str, Any]:
 def meanings_of(kind: type) -> Mapping[str, str]:
     """The docstring below each field of a dataclass, by name: what help and config files say about it.
 
-    >>> meanings_of(TD3Options)["gamma"]
+    >>> meanings_of(Options)["gamma"]
     'γ: discount.'
     """
     if kind not in _MEANINGS:
@@ -247,7 +253,8 @@ def _read_meanings(kind: type) -> dict[str, str]:
 
 def all_hints() -> dict[str, Any]:
     """The same of a run and of every algorithm."""
-    return {name: hint for kind in (RunConfig, *KINDS) for name, hint in hints(typing.cast(type, kind)).items()}
+    kinds: list[type] = [RunConfig, *(each.options for each in algorithms().values())]
+    return {name: hint for kind in kinds for name, hint in hints(kind).items()}
 
 
 def default_of(kind: type, name: str) -> Any:
@@ -267,13 +274,13 @@ def _text(name: str, value: object) -> str:
 
 
 def _check_known(names: Iterable[str], chosen: Method | None) -> None:
-    known = {f.name for kind in (RunConfig, *([chosen.options] if chosen else KINDS)) for f in fields(kind)} - {
-        "options"
-    }
+    own = {name: {f.name for f in fields(each.options)} for name, each in algorithms().items()}
+    known = {f.name for f in fields(RunConfig)} - {"options"}
+    known |= {f.name for f in fields(chosen.options)} if chosen else set().union(*own.values())
     for name in names:
         if name in known:
             continue
-        elsewhere = [kind.__name__.removesuffix("Options") for kind in KINDS if name in {f.name for f in fields(kind)}]
+        elsewhere = [algorithm.upper() for algorithm, theirs in own.items() if name in theirs]
         if elsewhere and chosen:
             raise ValueError(f"{name} is an option of {elsewhere[0]}, which {chosen.name} is not")
         raise ValueError(f"there is no option {name!r}{nearest(name, sorted(known))}")

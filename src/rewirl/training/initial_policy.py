@@ -25,7 +25,7 @@ class InitialPolicy:
             x = np.einsum("oi,i->o", weights, np.maximum(x, 0) if number else x) + bias
         n_act = self._policy.n_act
         noise = rng.standard_normal(n_act, dtype=np.float32)
-        if self._policy.algorithm == "sac":
+        if self._policy.is_gaussian:
             std: Floats = np.exp(np.clip(x[n_act:], *LOG_STD))
             action: Floats = np.tanh(x[:n_act] + std * noise)
         else:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.agents import ActorCritic, Transitions
+from rewirl.agents import Agent, Transitions
 from rewirl.envs.environment import Environment, Floats
 from rewirl.nn import Chance
 from rewirl.training.measurements import Episode
@@ -22,7 +22,7 @@ class Loop:
     def __init__(
         self,
         env: Environment,
-        agent: ActorCritic,
+        agent: Agent,
         replay: Replay,
         *,
         random_steps: int,

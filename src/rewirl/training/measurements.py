@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NETWORKS = ("actor", "critic1", "critic2")
+"""Networks whose links an evaluation row lists; empty for those that an agent does not have."""
 STATISTICS = ("critic_loss", "actor_loss", "q", "alpha", "entropy", "links_replaced", "targets_follow")
 """Of `agent.statistics()`, what an evaluation row holds."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from rewirl import nn
-from rewirl.agents import Diverged, costs
+from rewirl.agents import Diverged
 from rewirl.envs.environment import Environment, Misbehaved, Source, wrappers_of
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.policies.policy import Policy
@@ -58,7 +58,7 @@ class Run:
         self.notices: list[str] = []
         self._env = Environment(source.make(), source.task)
         try:
-            self.costs = costs(self._env.n_obs, self._env.box.size, config.options, config.wiring())
+            self.costs = config.costs(self._env.n_obs, self._env.box.size)
         except ValueError as error:  # a wiring that the options allow, and the sizes of the task do not
             raise Refused(f"{source.task}: {error}") from None
         self._initial = initial

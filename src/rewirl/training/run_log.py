@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rewirl.agents import Costs, Diverged
 from rewirl.nn import Network
 from rewirl.training.evaluation.episodes import Evaluation, Snapshot
-from rewirl.training.measurements import STATISTICS, EvaluationRow
+from rewirl.training.measurements import NETWORKS, STATISTICS, EvaluationRow
 
 if TYPE_CHECKING:
     from rewirl.training.run import Run
@@ -70,7 +70,7 @@ class RunLog:
             "episodes": run.episodes,
             "updates": agent.updates,
             "links": self._costs.links,
-            **{f"{name}_links": _per_layer(network) for name, network in agent.networks.items()},
+            **{f"{name}_links": _per_layer(agent.networks.get(name)) for name in NETWORKS},
             "paper_flops": self._costs.paper_flops(agent.updates),
             **{name: statistics.get(name) for name in STATISTICS},
         }
@@ -110,5 +110,5 @@ def own_memory_mb() -> float:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
-def _per_layer(network: Network) -> str:
-    return " ".join(map(str, network.counts))
+def _per_layer(network: Network | None) -> str:
+    return " ".join(map(str, network.counts)) if network else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rewirl.agents.methods import METHODS
+from rewirl.agents.methods import algorithms
 from rewirl.cli.ui.parser import Parser
 from rewirl.cli.ui.tables import show, table
 from rewirl.envs.catalogue import TASKS
@@ -18,11 +18,12 @@ def arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the tasks."""
+    published = [name for name in algorithms() if any(name in task.lambdas for task in TASKS.values())]
     numbers = ("observations", "actions")
-    rows = table("task", *numbers, "λ of the paper (TD3)", "λ of the paper (SAC)", "about", right=numbers)
+    columns = [f"λ of the paper ({name.upper()})" for name in published]
+    rows = table("task", *numbers, *columns, "about", right=numbers)
     for name, task in TASKS.items():
-        lambdas = (METHODS[f"ds-{algorithm}"].lambdas(name) for algorithm in ("td3", "sac"))
-        shown = (" ".join(f"{value:g}" for value in pair) if pair else "–" for pair in lambdas)
-        rows.add_row(name, str(task.n_obs), str(task.n_act), *shown, task.about)
+        shown = (" ".join(f"{value:g}" for value in task.lambdas.get(each, ())) or "–" for each in published)
+        rows.add_row(name, *map(str, task.sizes()), *shown, task.phrase)
     show(rows, "Tasks without λ are 50% sparse by default (--sparsity 0.5). Other tasks with a flat Box")
     show("observation and a bounded Box action work too, if importing gymnasium registers them.")

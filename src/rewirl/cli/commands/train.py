@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from rewirl.agents.methods import KINDS, METHODS
-from rewirl.agents.options import Options, SACOptions, TD3Options
+from rewirl.agents.methods import METHODS, Method, algorithms
+from rewirl.agents.options import Options
 from rewirl.cli.ui.output import only_shown
 from rewirl.cli.ui.parser import Parser, add_fields
 from rewirl.cli.ui.run_plan import check_threads, plan, sizes, unwirable
@@ -59,12 +60,15 @@ def arguments(parser: Parser) -> None:
     add_fields(run, RunConfig, [name for name in everything if name not in WIRING], _run_default)
     add_fields(parser.add_argument_group("wiring"), RunConfig, WIRING, _run_default)
     shared = list(hints(Options))
-    add_fields(parser.add_argument_group("TD3 and SAC"), Options, shared, _shared_default)
-    for kind in KINDS:
-        group = parser.add_argument_group(f"{kind.__name__.removesuffix('Options')} only")
-        own = [name for name in hints(kind) if name not in shared]
+    *others, last = (name.upper() for name in algorithms())
+    add_fields(parser.add_argument_group(f"{', '.join(others)} and {last}"), Options, shared, _shared_default)
+    for algorithm, method in algorithms().items():
+        own = [name for name in hints(method.options) if name not in shared]
+        if not own:
+            continue
+        group = parser.add_argument_group(f"{algorithm.upper()} only")
         shared += own  # another algorithm may have an option of the same name
-        add_fields(group, kind, own, lambda name, kind=kind: _shown(default_of(kind, name)))  # type: ignore[misc]
+        add_fields(group, method.options, own, partial(_default_of, method.options))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -158,15 +162,26 @@ def config_file(path: Path) -> dict[str, Any]:
 
 def _run_default(name: str) -> str:
     if name in ("eta", "random_steps"):
-        return f"{getattr(METHODS['td3'], name)} for TD3, {getattr(METHODS['sac'], name)} for SAC"
+        return _by_algorithm(lambda method: str(getattr(method, name)))
     if name in ("sparsity", "lambdas"):
         return {"sparsity": "0.5 where the paper has no λ", "lambdas": "the paper's for its tasks"}[name]
     return _shown(default_of(RunConfig, name))
 
 
 def _shared_default(name: str) -> str:
-    td3, sac = (_shown(default_of(kind, name)) for kind in (TD3Options, SACOptions))
-    return td3 if td3 == sac else f"{td3} for TD3, {sac} for SAC"
+    return _by_algorithm(lambda method: _default_of(method.options, name))
+
+
+def _default_of(kind: type, name: str) -> str:
+    return _shown(default_of(kind, name))
+
+
+def _by_algorithm(value_of: Callable[[Method], str]) -> str:
+    """One value where all algorithms have the same, else which has which."""
+    values = {name.upper(): value_of(method) for name, method in algorithms().items()}
+    if len(set(values.values())) == 1:
+        return next(iter(values.values()))
+    return ", ".join(f"{value} for {name}" for name, value in values.items())
 
 
 def _shown(value: object) -> str:

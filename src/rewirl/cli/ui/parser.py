@@ -10,8 +10,7 @@ from typing import Any, NoReturn
 
 from rich_argparse import RawDescriptionRichHelpFormatter
 
-from rewirl.agents.methods import nearest
-from rewirl.errors import Refused
+from rewirl.errors import Refused, nearest
 from rewirl.training.config import hints, meanings_of
 
 

@@ -11,8 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from rewirl.agents.box import ActionBox
-from rewirl.agents.costs import Costs, costs
-from rewirl.agents.methods import method
+from rewirl.agents.methods import costs
 from rewirl.agents.transitions import Transitions
 from rewirl.cli.ui.loading import loading
 from rewirl.cli.ui.tables import count, size, table
@@ -31,7 +30,7 @@ def sizes(config: RunConfig) -> tuple[int, ActionBox]:
     env = _environment(config)
     check_threads(config)
     try:
-        costs(env.n_obs, env.box.size, config.options, config.wiring())
+        config.costs(env.n_obs, env.box.size)
     except ValueError as error:
         raise Refused(str(error)) from None
     return env.n_obs, env.box
@@ -65,9 +64,8 @@ def check_threads(config: RunConfig) -> None:
 def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
     """The output of `--dry-run`."""
     # The networks are built, so that their memory is counted, not estimated.
-    chosen = method(config.method)
-    agent = chosen.agent(n_obs, box, config.options, config.wiring(), np.random.default_rng(config.seed))
-    cost = costs(n_obs, box.size, config.options, config.wiring())
+    agent = config.build_agent(n_obs, box, np.random.default_rng(config.seed))
+    cost = config.costs(n_obs, box.size)
     updates = max(config.steps - config.random_steps, 0)
     watched = evaluations(config)
 
@@ -77,7 +75,7 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
         networks.add_row(name, widths, layers, f"{network.count:,}", f"{network.count / network.dense_count:.1%}")
     networks.add_row("together", "", "", f"{cost.links:,}", f"{cost.links / cost.dense_links:.1%}", style="bold")
 
-    dense = dense_of(cost)
+    dense = cost.dense()
     held = [part.bytes() for part in agent.networks.values()] + [part.bytes() for part in agent.targets.values()]
     memory = sum(sum(part.values()) for part in held)
     replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, box.size) * BYTES
@@ -102,11 +100,6 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
     ):
         facts.add_row(name, value)
     return Group(Text(config.to_toml().rstrip()), networks, facts, *map(Text, remarks(config)))
-
-
-def dense_of(cost: Costs) -> Costs:
-    """What the same agent costs with all links."""
-    return replace(cost, actor=cost.dense_actor, critic=cost.dense_critic)
 
 
 def remarks(config: RunConfig) -> Iterator[str]:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from rich.console import Console, Group, RenderableType
 
-from rewirl.agents.costs import costs
-from rewirl.cli.ui.run_plan import dense_of, remarks, sizes
+from rewirl.cli.ui.run_plan import remarks, sizes
 from rewirl.cli.ui.tables import count, duration, size, table
 from rewirl.experiments import Grid, Job, Plan
 from rewirl.experiments.sweep.calibration import Calibration, calibrate, kind_of
@@ -95,8 +94,8 @@ def shown_costs(grid: Grid) -> RenderableType:
     for run in grid.runs():
         config = run.config
         n_obs, box = sizes(config)
-        cost = costs(n_obs, box.size, config.options, config.wiring())
-        dense = dense_of(cost)
+        cost = config.costs(n_obs, box.size)
+        dense = cost.dense()
         updates = max(config.steps - config.random_steps, 0)
         paper, full = ((c.paper_flops(config.steps), c.full_flops(updates, updates)) for c in (cost, dense))
         lambdas = " ".join(f"{value:g}" for value in config.lambdas or ()) or "–"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents import ActionBox
-from rewirl.envs.feature_names import action_names, observation_names
+from rewirl.envs.catalogue import action_names, observation_names
 from rewirl.errors import Failed, Refused
 from rewirl.experiments.analysis.wiring_history import Movement, movement_of
 from rewirl.nn import Network

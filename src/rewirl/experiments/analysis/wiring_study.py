@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rewirl.envs.feature_names import action_names, observation_names
+from rewirl.envs.catalogue import action_names, observation_names
 from rewirl.experiments.analysis.groups import Group
 from rewirl.experiments.analysis.trained_runs import Floats, Ints
 from rewirl.experiments.analysis.wiring_history import Movement, movement_of

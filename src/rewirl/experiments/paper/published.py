@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+
+from rewirl.envs.task_names import without_version
 
 STEPS = 1_000_000
 SEEDS = 5
@@ -45,7 +46,7 @@ def figures(method: str, task: str, hard: bool = False) -> PaperFigures | None:
     >>> figures("ds-td3", "HalfCheetah-v5")
     PaperFigures(final_return=11459.88, std=482.55, lca=1.956)
     """
-    base = re.sub(r"-v\d+$", "", task)
+    base = without_version(task)
     if base not in TASKS or (method, hard) not in _RETURNS:
         return None
     place = TASKS.index(base)

@@ -26,8 +26,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rewirl.agents.methods import nearest
-from rewirl.errors import Refused
+from rewirl.errors import Refused, nearest
 from rewirl.training.config import RunConfig, all_hints, overlay
 
 LISTS = ("tasks", "methods", "seeds")

@@ -68,14 +68,13 @@ def space_of(
     >>> space_of(RunConfig.resolve(method="ds-td3", task="HalfCheetah-v5")).lambdas
     ((1.59, 12.8), (12.8, 102.0))
     """
-    rule = method(config.method).rule
+    chosen = method(config.method)
+    rule = chosen.rule
     if not rule.sparse:
-        raise Refused(
-            f"{config.method} is dense, so there is no wiring to tune: use ds-{method(config.method).algorithm}"
-        )
+        raise Refused(f"{config.method} is dense, so there is no wiring to tune: use ds-{chosen.algorithm}")
     rewires = issubclass(rule, DropAndGrow)
     if not rewires and (eta or adapt_every):
-        raise Refused(f"{config.method} never rewires: leave out --eta and --adapt-every, or use ds-td3")
+        raise Refused(f"{config.method} never rewires: leave out --eta and --adapt-every, or use ds-{chosen.algorithm}")
     layers = len(config.options.hidden)
     pairs = _dense_lambdas(config) if lambdas is None else _pairs(lambdas, layers)
     _check_bounds("--eta", eta or ETAS, 1.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.agents import ActionBox, ActorCritic
+from rewirl.agents import ActionBox, Agent
 from rewirl.envs.environment import Environment, EnvLike, Floats, Misbehaved, Source
 from rewirl.errors import Failed, Refused
 from rewirl.nn import Network
@@ -95,7 +95,7 @@ def evaluate_policy(policy: Policy, task: EnvLike, *, episodes: int = 10, seed: 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The actor as it was at some step: what is evaluated, here or in another process, while the agent learns on."""
+    """The acting network as it was at some step: what is evaluated, here or elsewhere, while the agent learns on."""
 
     step: int
     sizes: tuple[int, ...]
@@ -103,13 +103,13 @@ class Snapshot:
     state: Mapping[str, NDArray[np.generic]]
 
     @classmethod
-    def of(cls, agent: ActorCritic, step: int) -> Snapshot:
-        return cls.with_state(agent, step, agent.actor.state())
+    def of(cls, agent: Agent, step: int) -> Snapshot:
+        return cls.with_state(agent, step, agent.acting.state())
 
     @classmethod
-    def with_state(cls, agent: ActorCritic, step: int, state: Mapping[str, NDArray[np.generic]]) -> Snapshot:
-        actor = agent.actor
-        return cls(step, actor.sizes, tuple(actor.links(layer).block for layer in range(actor.layers)), state)
+    def with_state(cls, agent: Agent, step: int, state: Mapping[str, NDArray[np.generic]]) -> Snapshot:
+        acting = agent.acting
+        return cls(step, acting.sizes, tuple(acting.links(layer).block for layer in range(acting.layers)), state)
 
     def network(self) -> Network:
         """A network of its own; ValueError if the state is not that of such a one."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rewirl.cli.ui.page.drawing import curves, heat, histogram, matrix
 from rewirl.cli.ui.page.style import PAGE
-from rewirl.envs.feature_names import action_names, observation_names
+from rewirl.envs.catalogue import action_names, observation_names
 from rewirl.experiments.analysis.inspection import Feature, Inspection
 from rewirl.experiments.analysis.wiring_history import Movement, layer_name
 from rewirl.policies.policy import PolicyLayer

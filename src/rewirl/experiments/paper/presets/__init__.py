@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from rewirl.agents.methods import nearest
-from rewirl.errors import Refused
+from rewirl.errors import Refused, nearest
 from rewirl.experiments.sweep.grid import Grid, parse_grid, read_grid
 
 

@@ -7,8 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from rewirl.envs.catalogue import TASKS
-from rewirl.envs.feature_names import action_names, observation_names
+from rewirl.envs.catalogue import TASKS, action_names, observation_names
 
 JOINTS = {
     "HalfCheetah-v5": {"rootz": "torso height", "bfoot": "back foot angle", "fthigh": "front thigh angle"},
@@ -25,7 +24,7 @@ SPEEDS = {"torso height": "vertical speed", "torso angle": "torso turning"}
 
 @pytest.mark.parametrize("task", TASKS)
 def test_one_name_for_each_number(task):
-    n_obs, n_act, _ = TASKS[task]
+    n_obs, n_act = TASKS[task].sizes()
     for names, count in ((observation_names(task, n_obs), n_obs), (action_names(task, n_act), n_act)):
         assert len(names) == len(set(names)) == count
         assert not any(name.startswith(("observation ", "action ")) for name in names)
@@ -62,4 +61,4 @@ def test_motors_are_in_the_order_of_the_model(task, actuator, joint):
     number = int(model.actuator_trnid[actuator, 0])
     assert mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, number) == joint
     spoken = {"hip_4": "back right hip torque", "abdomen_y": "abdomen y torque"}[joint]
-    assert action_names(task, TASKS[task].n_act)[actuator] == spoken
+    assert action_names(task, model.nu)[actuator] == spoken

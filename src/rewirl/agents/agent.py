@@ -1,0 +1,89 @@
+"""What a run needs of an algorithm: the one contract that every agent keeps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rewirl.agents.box import ActionBox
+from rewirl.agents.costs import Costs
+from rewirl.agents.options import Options, WiringOptions
+from rewirl.agents.transitions import Transitions
+from rewirl.nn import Network, Target
+from rewirl.policies.policy import Policy, PolicyLayer
+
+Floats = NDArray[np.float32]
+State = dict[str, NDArray[np.generic]]
+
+
+class Diverged(RuntimeError):
+    """A loss is no finite number any more: nothing that follows would mean anything."""
+
+
+class Agent(ABC):
+    """Networks that act and learn. `ActorCritic` is the base of those with an actor and two critics."""
+
+    algorithm: ClassVar[str]
+    """Its short name, as in the names of methods: td3."""
+    policy_kind: ClassVar[str]
+    """How its policy's outputs are read (`policies.policy.ALGORITHMS`): deterministic as TD3's or Gaussian as SAC's."""
+    options_class: ClassVar[type[Options]]
+    """Its hyper-parameters: each field becomes a flag and a line of config files."""
+
+    networks: dict[str, Network]
+    """All that learn, by name."""
+    targets: dict[str, Target]
+    """Their targets, by the name of the network; empty if there are none."""
+    updates: int
+    """Made so far."""
+
+    @abstractmethod
+    def __init__(
+        self, n_obs: int, box: ActionBox, options: Options, wiring: WiringOptions, rng: np.random.Generator
+    ) -> None:
+        self.n_obs, self.n_act, self.box, self.wiring, self.rng = n_obs, box.size, box, wiring, rng
+        self.options = options
+        self.networks, self.targets, self.updates = {}, {}, 0
+
+    @classmethod
+    @abstractmethod
+    def costs(cls, n_obs: int, n_act: int, options: Options, wiring: WiringOptions) -> Costs:
+        """What an agent with these options will cost, before it exists."""
+
+    @property
+    @abstractmethod
+    def acting(self) -> Network:
+        """The network that chooses actions: evaluated, and saved as the policy."""
+
+    @abstractmethod
+    def act(self, obs: Floats) -> Floats:
+        """The policy's own choice, in units of the policy."""
+
+    @abstractmethod
+    def explore(self, obs: Floats) -> Floats:
+        """What is done while learning, in units of the policy."""
+
+    @abstractmethod
+    def update(self, batch: Transitions) -> None:
+        """One update of everything that is due."""
+
+    @abstractmethod
+    def statistics(self) -> dict[str, float]:
+        """What an evaluation's row reports of the updates since the last call (`training.measurements.STATISTICS`)."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """Everything but the generator that the next update depends on, as plain arrays."""
+
+    @abstractmethod
+    def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
+        """Takes over what `state` gave."""
+
+    def policy(self, task: str = "") -> Policy:
+        """The acting network as a file can hold it and a device can run it."""
+        layers = [PolicyLayer.from_network(self.acting, layer) for layer in range(self.acting.layers)]
+        return Policy(layers=layers, low=self.box.low, high=self.box.high, algorithm=self.policy_kind, task=task)
