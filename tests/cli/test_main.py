@@ -141,6 +141,15 @@ def test_words_and_flags_in_any_order(capsys):
     assert "lambdas = [1.0, 2.0]" in out
 
 
+@pytest.mark.parametrize("widths", [["64,32"], ["64,", "32"], ["64 32"], ["64", "32"]])
+def test_several_values_with_commas_or_spaces(capsys, widths):
+    assert main(["train", "ds-td3", "Pendulum-v1", "--dry-run", "--lambdas", "1.5,2", "--hidden", *widths]) == 0
+    out = capsys.readouterr().out
+    assert "hidden = [64, 32]" in out
+    assert "lambdas = [1.5, 2.0]" in out
+    assert "must be a whole number, not 'x'" in refused(capsys, "train", "td3", "Pendulum-v1", "--hidden", "64,x")
+
+
 def test_flags_win_over_the_file(capsys, tmp_path):
     (tmp_path / "my.toml").write_text("method = 'ds-td3'\ntask = 'Pendulum-v1'\nsteps = 5000\nseed = 1\n")
     assert main(["train", "--config", "my.toml", "--seed", "2", "--dry-run"]) == 0
@@ -196,6 +205,16 @@ def test_methods_and_tasks(capsys):
         env = gymnasium.make(name)
         (n_obs,), (n_act,) = env.observation_space.shape, env.action_space.shape
         assert re.search(rf"{name}\s+{n_obs}\s+{n_act}\b", out)
+
+
+def test_tasks_fit_a_narrow_terminal(capsys, monkeypatch):
+    monkeypatch.setattr("rewirl.cli.ui.tables.width", lambda: 80)
+    main(["tasks"])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "…" not in out
+    for name, task in TASKS.items():
+        assert any(line.split()[:1] == [name] and line.rstrip().endswith(task.phrase) for line in out.splitlines())
 
 
 @pytest.mark.parametrize("words", [["-m", "rewirl", "--version"], ["-m", "rewirl"]])

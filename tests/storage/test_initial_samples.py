@@ -149,7 +149,7 @@ def test_a_damaged_copy_is_found(learned: dict[str, Path], tmp_path: Path) -> No
         ({"initial_samples": "nowhere"}, "there is no nowhere"),
         ({"initial_samples": "."}, "is no run folder"),
         ({"initial_samples": f"sha256:{'0' * 64}"}, "says what the policy is, and not where"),
-        ({"initial_samples": "LEARNED", "task": "Pendulum-v1"}, "takes 3 observations and gives 2 actions"),
+        ({"initial_samples": "LEARNED", "task": "Pendulum-v1"}, "observations of size 3 and actions of size 2"),
     ],
 )
 def test_refused_and_nothing_written(

@@ -31,7 +31,7 @@ class Task:
 
     name: str
     phrase: str
-    """One line for people."""
+    """In 20 characters at most: `rewirl tasks` has 80 columns."""
     observations: tuple[str, ...]
     """Names of the features of an observation."""
     actions: tuple[str, ...]
@@ -54,48 +54,48 @@ class Task:
 _TASKS = (
     Task(
         "HalfCheetah-v5",
-        "a flat cheetah learns to run",
+        "a cheetah runs",
         flat_walker(CHEETAH),
         each(CHEETAH, "torque"),
         {"td3": (7, 64), "sac": (12, 80)},
     ),
     Task(
         "Walker2d-v5",
-        "a flat two-legged walker",
+        "two legs walk",
         flat_walker(WALKER),
         each(WALKER, "torque"),
         {"td3": (7, 64), "sac": (12, 80)},
     ),
     Task(
         "Hopper-v5",
-        "one leg that hops",
+        "one leg hops",
         flat_walker(HOPPER),
         each(HOPPER, "torque"),
         {"td3": (7, 64), "sac": (7, 20)},
     ),
     Task(
         "Ant-v5",
-        "a four-legged ant",
+        "four legs walk",
         (*free_body(ANT), *contacts(ANT_BODIES)),
         each(ANT_MOTORS, "torque"),
         {"td3": (40, 64), "sac": (30, 64)},
     ),
     Task(
         "Humanoid-v5",
-        "a human figure learns to walk",
+        "a human walks",
         HUMANOID_FEATURES,
         each(HUMANOID_MOTORS, "torque"),
         {"td3": (61, 64), "sac": (61, 64)},
     ),
     Task(
         "HumanoidStandup-v5",
-        "a human figure gets up",
+        "a human gets up",
         HUMANOID_FEATURES,
         each(HUMANOID_MOTORS, "torque"),
     ),
     Task(
         "Swimmer-v5",
-        "a swimmer of three links",
+        "three links swim",
         (
             *("front angle", "first joint angle", "second joint angle"),
             *("front speed x", "front speed y", "front turning", "first joint speed", "second joint speed"),
@@ -104,7 +104,7 @@ _TASKS = (
     ),
     Task(
         "Reacher-v5",
-        "an arm reaches for a point",
+        "an arm reaches",
         (
             *(f"{function} of {joint} angle" for function in ("cosine", "sine") for joint in ("first", "second")),
             *("target x", "target y", "first joint speed", "second joint speed"),
@@ -114,13 +114,13 @@ _TASKS = (
     ),
     Task(
         "Pusher-v5",
-        "an arm pushes a cylinder to a goal",
+        "an arm pushes",
         (*each(ARM, "angle"), *each(ARM, "speed"), *each(("fingertip", "object", "goal"), *XYZ)),
         each(ARM, "torque"),
     ),
     Task(
         "InvertedPendulum-v5",
-        "a pole is balanced on a cart",
+        "a pole on a cart",
         ("cart position", "pole angle", "cart speed", "pole speed"),
         ("cart force",),
     ),
@@ -136,11 +136,11 @@ _TASKS = (
     ),
     Task(
         "Pendulum-v1",
-        "a pendulum swings up: small, quick, a good first test",
+        "a quick first test",
         ("cosine of angle", "sine of angle", "angular speed"),
         ("torque",),
     ),
-    Task("MountainCarContinuous-v0", "a weak car climbs a hill", ("position", "speed"), ("force",)),
+    Task("MountainCarContinuous-v0", "a car climbs a hill", ("position", "speed"), ("force",)),
 )
 TASKS = {task.name: task for task in _TASKS}
 """Tasks that were tried, the paper's five first."""

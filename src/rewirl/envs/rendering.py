@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -97,7 +98,7 @@ def picture(env: Env, task: str, size: tuple[int, int] | None = None) -> Frame:
         with warnings.catch_warnings(action="ignore"):  # what graphics libraries say before they fail
             drawn = env.render()
     except gymnasium.error.DependencyNotInstalled as error:
-        raise Refused(f"{task} cannot be drawn: {error}") from None
+        raise Refused(lacking(task, error)) from None
     except Exception as error:  # of graphics drivers, anything
         way = os.environ.get("MUJOCO_GL")
         hint = f": MUJOCO_GL={way} may be wrong here, leave it out or set another" if way and _has_mujoco(env) else ""
@@ -108,6 +109,19 @@ def picture(env: Env, task: str, size: tuple[int, int] | None = None) -> Frame:
     if size and (frame.shape[1], frame.shape[0]) != size:
         return _resized(frame, size)
     return np.ascontiguousarray(frame)
+
+
+def lacking(task: str, error: BaseException) -> str:
+    """What to install for a task that Gymnasium cannot draw without.
+
+    >>> lacking("Pendulum-v1", Exception('pygame is not installed, run `pip install "gymnasium[classic_control]"`'))
+    "Pendulum-v1 cannot be drawn without pygame: pip install 'gymnasium[classic-control]'"
+    """
+    library, extra = re.match(r"(\w+) is not installed", str(error)), re.search(r"gymnasium\[([\w-]+)\]", str(error))
+    if library and extra:
+        wanted = f"gymnasium[{extra[1].replace('_', '-')}]"
+        return f"{task} cannot be drawn without {library[1]}: pip install '{wanted}'"
+    return f"{task} cannot be drawn: {error}"
 
 
 def window_closed(env: Env) -> bool:

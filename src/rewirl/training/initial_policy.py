@@ -37,8 +37,9 @@ class InitialPolicy:
         policy = self._policy
         if (policy.n_obs, policy.n_act) != (env.n_obs, env.box.size):
             raise Refused(
-                f"the policy of initial_samples takes {policy.n_obs} observations and gives {policy.n_act} actions, "
-                f"{env.task} has {env.n_obs} and {env.box.size}: take one that was trained for {env.task}"
+                f"the policy of initial_samples is for observations of size {policy.n_obs} and actions of size "
+                f"{policy.n_act}, {env.task} has {env.n_obs} and {env.box.size}: "
+                f"take one that was trained for {env.task}"
             )
         if not (np.array_equal(policy.low, env.box.low) and np.array_equal(policy.high, env.box.high)):
             raise Refused(

@@ -55,6 +55,7 @@ def test_the_terminal_says_what_the_files_hold(capsys, folder):
     for name, column in (("cosine of angle", 0), ("sine of angle", 1), ("angular speed", 2)):
         assert cells(text, name)[0] == str(np.count_nonzero(policy.layers[0].columns == column))
     assert "torque" in text
+    assert "3 observations → 1 action, widths 3 → 16 → 16 → 1" in text
     assert "8 adaptations replaced" in text
     assert re.search(r"return -[\d,.]+ ± [\d,.]+ in 3 episodes", text)
     assert "\x1b" not in text

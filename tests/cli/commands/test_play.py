@@ -186,9 +186,19 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(capsys, mo
     assert "pip install 'rewirl[video]'" in refused(capsys, saved(), "--gif", "a.gif")
 
 
+@pytest.mark.parametrize("words", [["--gif", "a.gif"], []], ids=["film", "window"])
+def test_the_extra_that_a_task_needs_is_named(capsys, monkeypatch, words):
+    monkeypatch.setenv("DISPLAY", ":77")
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    wanted = "Pendulum-v1 cannot be drawn without pygame: pip install 'gymnasium[classic-control]'\n"
+    assert refused(capsys, saved("Pendulum-v1", 3, 1), *words).endswith(wanted)
+
+
 def test_help_names_the_extra(capsys):
     assert main(["play", "--help"]) == 0
-    assert "pip install 'rewirl[video]'" in capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
+    for extra in ("pip install 'rewirl[video]'", "'gymnasium[classic-control]'", "'gymnasium[box2d]'"):
+        assert extra in out
 
 
 def test_a_policy_that_does_not_know_its_task(capsys):

@@ -140,6 +140,17 @@ def test_time_to_go_counts_what_comes_before():
     assert sweep_plan._with_source(source, known) == pytest.approx(2 * each)
 
 
+def test_a_sweep_ends_with_the_command_of_its_report(capsys):
+    small = "batch = 8\nsteps = 40\nrandom_steps = 20\nhidden = [8, 8]\neval_every = 40\neval_episodes = 1\n"
+    Path("g.toml").write_text(f'tasks = ["Pendulum-v1"]\nmethods = ["td3"]\nseeds = [1, 2]\n{small}')
+    words = ["sweep", "g.toml", "--dir", "my runs", "--seeds"]
+    assert main([*words, "1", "--dry-run"]) == 0
+    assert "Report:" not in capsys.readouterr().out
+    assert main([*words, "1,2"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "Report:  rewirl report 'my runs' --out report"
+    assert len(list(Path("my runs").glob("Pendulum-v1/td3-seed*"))) == 2
+
+
 # ------------------------------------------------------------------------ while it runs
 
 

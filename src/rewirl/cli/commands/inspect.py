@@ -18,7 +18,7 @@ from rich.text import Text
 from rewirl.cli.ui.page.inspect_page import page
 from rewirl.cli.ui.parser import Parser, whole
 from rewirl.cli.ui.policy_path import file_at
-from rewirl.cli.ui.tables import show, table
+from rewirl.cli.ui.tables import count, show, table
 from rewirl.errors import Failed, Refused
 from rewirl.experiments.analysis.inspection import Feature, Inspection, Wired, look
 from rewirl.experiments.analysis.wiring_history import Movement, layer_name
@@ -90,7 +90,10 @@ def headline(seen: Inspection) -> list[RenderableType]:
     of = f" of {info.config.steps:,}" if info and info.config and step is not None else ""
     lines = [
         Text(f"{name}{at}{of}", style="bold"),
-        Text(f"{policy.n_obs} observations → {policy.n_act} actions, widths {' → '.join(map(str, policy.sizes))}"),
+        Text(
+            f"{count(policy.n_obs, 'observation')} → {count(policy.n_act, 'action')}, "
+            f"widths {' → '.join(map(str, policy.sizes))}"
+        ),
     ]
     known = seen.networks
     links, dense = sum(network.links for network in known), sum(network.dense_links for network in known)
@@ -99,8 +102,7 @@ def headline(seen: Inspection) -> list[RenderableType]:
     if seen.activity:
         result = seen.activity.result
         spread = f"{result.mean:,.1f} ± {result.std:,.1f}" if len(result.returns) > 1 else f"{result.mean:,.1f}"
-        episodes = f"{len(result.returns)} episode{'s' if len(result.returns) > 1 else ''}"
-        lines.append(Text(f"return {spread} in {episodes} of {task}"))
+        lines.append(Text(f"return {spread} in {count(len(result.returns), 'episode')} of {task}"))
     return list(lines)
 
 

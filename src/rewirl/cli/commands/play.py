@@ -1,6 +1,8 @@
 """Show an agent in a window, or record it as a video.
 
 Without a screen, MuJoCo renders with EGL or OSMesa, whichever works. Recording needs pip install 'rewirl[video]'.
+Gymnasium renders tasks such as Pendulum-v1 with 'gymnasium[classic-control]', such as LunarLander-v3 with
+'gymnasium[box2d]'.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from gymnasium.error import DependencyNotInstalled
 from rich.console import Console
 
 from rewirl.cli.ui.film import check_place, even, filmed
@@ -21,7 +24,7 @@ from rewirl.cli.ui.policy_path import policy_at, without_wrappers
 from rewirl.cli.ui.session import say
 from rewirl.cli.ui.tables import size
 from rewirl.envs.environment import Env, Environment, Misbehaved
-from rewirl.envs.rendering import as_pictures, fps_of, has_screen, in_window, picture, window_closed
+from rewirl.envs.rendering import as_pictures, fps_of, has_screen, in_window, lacking, picture, window_closed
 from rewirl.errors import Failed, Refused
 from rewirl.policies import Policy
 from rewirl.training.config import SEEDS
@@ -109,6 +112,8 @@ def _window(args: argparse.Namespace, policy: Policy, task: str) -> None:
     except Misbehaved as error:
         if steps:
             raise
+        if isinstance(error.__cause__, DependencyNotInstalled):
+            raise Refused(lacking(task, error.__cause__)) from None
         raise Refused(f"{task} cannot be shown in a window: {error.__cause__ or error}") from error
     finally:
         env.close()

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from rewirl.cli.ui.live.sweep_display import name, outcome, reasons, sweep_display
 from rewirl.cli.ui.output import only_shown
-from rewirl.cli.ui.parser import Parser, whole
+from rewirl.cli.ui.parser import Parser, Several, listed, whole
 from rewirl.cli.ui.sweep_plan import check, measured, shown_costs, shown_plan
 from rewirl.cli.ui.tables import count, show, table
 from rewirl.errors import Failed, Refused, Stopped
@@ -47,9 +47,12 @@ def arguments(parser: Parser) -> None:
     )
     parser.add_argument("--jobs", type=whole, metavar="N", help="Number of parallel runs (default: one per core)")
     narrow = parser.add_argument_group("a part of the grid")
-    narrow.add_argument("--tasks", nargs="+", metavar="TASK", help="Only these tasks of the grid")
-    narrow.add_argument("--methods", nargs="+", metavar="METHOD", help="Only these methods of the grid")
-    narrow.add_argument("--seeds", nargs="+", type=whole, metavar="N", help="Use these seeds instead of the grid's")
+    for flag, read, metavar, meaning in (
+        ("--tasks", str, "TASK", "Only these tasks of the grid"),
+        ("--methods", str, "METHOD", "Only these methods of the grid"),
+        ("--seeds", whole, "N", "Use these seeds instead of the grid's"),
+    ):
+        narrow.add_argument(flag, nargs="+", type=listed(read), action=Several, metavar=metavar, help=meaning)
     narrow.add_argument(
         "--steps", type=whole, metavar="N", help="Steps of each run; variants with their own number are shortened too"
     )
@@ -102,6 +105,8 @@ def run(args: argparse.Namespace) -> None:
         show(outcome(sweep))
     for line in reasons(sweep):
         console.out(line, highlight=False)
+    if sweep.plan.count("done"):
+        console.out(f"Report:  {shlex.join(['rewirl', 'report', str(folder), '--out', 'report'])}", highlight=False)
     _conclude(sweep)
 
 

@@ -9,6 +9,11 @@ from rewirl.cli.ui.parser import Parser
 from rewirl.cli.ui.tables import show, table
 from rewirl.envs.catalogue import TASKS
 
+NOTES = """\
+obs., act.  size of an observation and of an action
+λ           of the paper; tasks without it are 50% sparse (--sparsity 0.5)
+Other tasks with a flat Box observation and a bounded Box action work too, if
+importing gymnasium registers them."""
 EXAMPLES = ("rewirl tasks", "rewirl train ds-sac Hopper-v5")
 
 
@@ -19,11 +24,9 @@ def arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Prints the tasks."""
     published = [name for name in algorithms() if any(name in task.lambdas for task in TASKS.values())]
-    numbers = ("observations", "actions")
-    columns = [f"λ of the paper ({name.upper()})" for name in published]
-    rows = table("task", *numbers, *columns, "about", right=numbers)
+    numbers = ("obs.", "act.")
+    rows = table("task", *numbers, *(f"λ {name.upper()}" for name in published), "about", right=numbers)
     for name, task in TASKS.items():
         shown = (" ".join(f"{value:g}" for value in task.lambdas.get(each, ())) or "–" for each in published)
         rows.add_row(name, *map(str, task.sizes()), *shown, task.phrase)
-    show(rows, "Tasks without λ are 50% sparse by default (--sparsity 0.5). Other tasks with a flat Box")
-    show("observation and a bounded Box action work too, if importing gymnasium registers them.")
+    show(rows, NOTES)

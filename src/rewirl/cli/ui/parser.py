@@ -62,8 +62,27 @@ def add_fields(
             continue
         read, metavar, several = _reader(kinds[name])
         if several:
-            common["nargs"] = "+"
+            common |= {"nargs": "+", "action": Several}
+            read = listed(read)
         group.add_argument(flag, type=read, metavar=metavar, **common)
+
+
+class Several(argparse.Action):
+    """Of a flag whose every word is read by `listed`: all values in one list."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        setattr(namespace, self.dest, [value for word in values for value in word])
+
+
+def listed(read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Reads values with commas or spaces between them.
+
+    >>> listed(int)("64,64"), listed(int)("400, 300"), listed(int)("8")
+    ([64, 64], [400, 300], [8])
+    """
+    return lambda text: [read(part) for part in text.replace(",", " ").split() or [text]]
 
 
 def _reader(hint: Any) -> tuple[Callable[[str], Any], str, bool]:

@@ -71,7 +71,7 @@ def check_fits(policy: Policy, env: Environment) -> None:
     """Refuses a policy that was trained for observations and actions of other sizes."""
     if (env.n_obs, env.box.size) != (policy.n_obs, policy.n_act):
         raise Refused(
-            f"the policy takes {policy.n_obs} observations and gives {policy.n_act} actions, {env.task} has "
+            f"the policy is for observations of size {policy.n_obs} and actions of size {policy.n_act}, {env.task} has "
             f"{env.n_obs} and {env.box.size}: it was trained for {policy.task or 'another task'}"
         )
 

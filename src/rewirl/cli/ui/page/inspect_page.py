@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rewirl.cli.ui.page.drawing import curves, heat, histogram, matrix
 from rewirl.cli.ui.page.style import PAGE
+from rewirl.cli.ui.tables import count
 from rewirl.envs.catalogue import action_names, observation_names
 from rewirl.experiments.analysis.inspection import Feature, Inspection
 from rewirl.experiments.analysis.wiring_history import Movement, layer_name
@@ -46,7 +47,8 @@ def _facts(seen: Inspection) -> str:
     policy = seen.policy
     links, dense = (sum(getattr(net, name) for net in seen.networks) for name in ("links", "dense_links"))
     facts = {"links": f"{links:,}", "of dense": f"{links / dense:.1%}"}
-    facts |= {"observations": f"{policy.n_obs}", "actions": f"{policy.n_act}"}
+    for number, thing in ((policy.n_obs, "observation"), (policy.n_act, "action")):
+        facts[count(number, thing).partition(" ")[2]] = f"{number}"
     if seen.actor.step is not None:
         facts["steps"] = f"{seen.actor.step:,}"
     if "seed" in policy.metadata:
