@@ -20,6 +20,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def products(agent: ActorCritic) -> float:
     """2·N operations for each link and pass; gradients at a network's own inputs only where actions are."""
     actor, critic = agent.actor, agent.critics[0]
     back, back_critic = behind_first(actor), behind_first(critic)
-    action_links = np.count_nonzero(critic.links(0).inputs >= N_OBS) * critic.links(0).block
+    action_links = int(np.count_nonzero(critic.links(0).inputs >= N_OBS)) * critic.links(0).block
     targets = actor.count + 2 * critic.count
     critics = 2 * (2 * critic.count + back_critic)
     through = (1 if agent.algorithm == "td3" else 2) * (critic.count + back_critic + action_links)
@@ -104,7 +105,7 @@ def behind_first(net: Network) -> int:
 
 def rest(agent: ActorCritic) -> float:
     adam, tau = agent.options.adam, agent.options.tau
-    steps = {name: low(lambda net=net: net.step(adam)) for name, net in agent.networks.items()}
+    steps = {name: low(partial(net.step, adam)) for name, net in agent.networks.items()}
     actor = steps.pop("actor")
     targets = low(lambda: update_each(list(agent.targets.values()), tau))
     return sum(steps.values()) + (actor + targets) / DELAY[agent.algorithm]

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from rewirl.storage.provenance import processor
 from rewirl.training import RunConfig
 
 TASK, RANDOM_STEPS = "HalfCheetah-v5", 1000
-OURS = {
+OURS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "td3": [("td3", {}), ("ds-td3", {}), ("ds-td3", {"block": 4}), ("ds-td3", {"sparsity": 0.9})],
     "sac": [("sac", {}), ("ds-sac", {}), ("ds-sac", {"block": 4})],
 }
@@ -35,7 +36,7 @@ AGENTS = [name for name in PEERS if name not in ("dense-matmuls", "torch-eager")
 """Peers that train; the others only make updates."""
 
 
-def ours(method: str, how: dict[str, object]) -> tuple[str, Callable[[int], list[float]]]:
+def ours(method: str, how: dict[str, Any]) -> tuple[str, Callable[[int], list[float]]]:
     """A run in memory, past its random phase, that goes on a little at a time."""
     config = RunConfig.resolve(
         method=method, task=TASK, random_steps=RANDOM_STEPS, eval_every=0, replay_size=100_000, steps=10**9, **how

@@ -23,7 +23,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -42,7 +42,7 @@ PEERS = {
 }
 """Every peer, with the distribution whose version stands for it."""
 
-DELAY: dict[Algorithm, int] = {"td3": 2, "sac": 1}
+DELAY: Mapping[str, int] = {"td3": 2, "sac": 1}
 """Updates per actor update. An update with the actor costs far more than one without, so that a median over
 single TD3 updates would be neither: a sample is the mean over one such cycle. Time all of a table alike."""
 

@@ -98,7 +98,7 @@ def ours(name: str, algorithm: str, wiring: WiringOptions) -> Contender:
     contender = Contender(name, run)
     contender.notes["links"] = sum(net.count for net in agent.networks.values())
     contender.notes["flops"] = costs(N_OBS, N_ACT, OPTIONS[algorithm], wiring).full_flops(updates=1, actions=0)
-    parts = [*agent.networks.values(), *agent.targets.values()]
+    parts: list[nn.Network | nn.Target] = [*agent.networks.values(), *agent.targets.values()]
     contender.notes["bytes"] = sum(sum(part.bytes().values()) for part in parts)
 
     start, before = time.perf_counter(), nn.kernel_seconds()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rewirl import _aliases
+from rewirl import _aliases, platforms
 
 if TYPE_CHECKING:
     from rewirl.learners import SAC as SAC
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
+platforms.check()
 _aliases.install()
 
 # Found when first asked for: a device that only wants Policy needs neither Gymnasium nor MuJoCo.

@@ -222,6 +222,15 @@ def test_version_says_what_a_bug_report_needs(words):
     out = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True).stdout
     for name in ("rewirl", "compiler", "instruction set", "threads", "python", "numpy", "gymnasium", "mujoco"):
         assert f"\n{name}" in f"\n{out}"
+    assert re.search(r"^tested +Linux x86-64 \(SSE2, AVX2, AVX-512\), Linux ARM64", out, re.M)
+    assert re.search(r"^not supported +Windows", out, re.M)
+
+
+def test_windows_is_refused_in_a_sentence():
+    words = [sys.executable, "-c", "import sys; sys.platform = 'win32'; import rewirl"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith("ImportError: rewirl does not run on Windows: use Linux, for example in WSL 2\n")
 
 
 def test_importing_rewirl_is_light():

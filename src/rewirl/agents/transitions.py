@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl._core import Batch
-from rewirl.nn import gather
+from rewirl.nn import Batch, gather
 
 Floats = NDArray[np.float32]
 

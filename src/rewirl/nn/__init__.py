@@ -1,4 +1,7 @@
-"""Networks of sparse layers, their targets and Adam: the Python face of the core."""
+"""Networks of sparse layers, their targets and Adam: the only door to the core.
+
+Which links a network has is decided in `topology/`, what it learns in `agents/`.
+"""
 
 from rewirl._core import Batch, Chance, gather
 from rewirl.nn.batched import backward_each, forward_each, regress_each, update_each

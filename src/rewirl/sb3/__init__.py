@@ -1,4 +1,7 @@
-"""Dynamic sparse training for agents of Stable-Baselines3, and conversion between them and the engine."""
+"""Dynamic sparse training for agents of Stable-Baselines3, and conversion between them and the engine.
+
+The rules are those of `topology/`; any other PyTorch module is made sparse by `torch/`.
+"""
 
 try:
     from rewirl.sb3.callback import SparseTraining

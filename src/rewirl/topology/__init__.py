@@ -1,4 +1,7 @@
-"""Which links exist: initial wiring and the rules that drop and grow. Knows no RL and no networks."""
+"""Which links exist: initial wiring, and the rules that drop and grow.
+
+Knows no networks and no reinforcement learning.
+"""
 
 from rewirl.topology.initial import erdos_renyi, layer_counts, link_counts, wire
 from rewirl.topology.links import Links

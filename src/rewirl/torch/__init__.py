@@ -1,4 +1,7 @@
-"""Dynamic sparse training for any PyTorch module, by the same rules as the engine."""
+"""Dynamic sparse training for any PyTorch module, by the same rules as the engine.
+
+The rules are those of `topology/`; agents of Stable-Baselines3 are in `sb3/`.
+"""
 
 try:
     from rewirl.torch.wiring import Wiring, sparsify

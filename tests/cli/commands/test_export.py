@@ -103,8 +103,8 @@ def test_what_was_around_the_task_is_said(capsys, policy):
     text = " ".join(exported(capsys, "--to", "c", "--out", "device", "--dtype", "int8").split())
     assert "trained with the wrappers NormalizeObservation" in text
     assert (
-        "measured on random observations, because no episode could be run: the wrappers of its task are known only to Python"
-        in text
+        "measured on random observations, because no episode could be run: "
+        "the wrappers of its task are known only to Python" in text
     )
     assert "Pendulum-v1 with NormalizeObservation around it" in Path("device/policy.h").read_text()
     Policy(**given).save("policy.safetensors")

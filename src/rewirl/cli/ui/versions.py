@@ -7,6 +7,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 
 from rewirl import nn
+from rewirl.platforms import SYSTEMS
 
 
 def versions() -> str:
@@ -19,8 +20,9 @@ def versions() -> str:
         "python": f"{sys.version.split()[0]} ({platform.python_implementation()})",
         **{name: _installed(name) for name in ("numpy", "gymnasium", "mujoco", "safetensors")},
         "system": platform.platform(),
+        **SYSTEMS,
     }
-    return "\n".join(f"{name:<16}{value}" for name, value in rows.items())
+    return "\n".join(f"{name:<18}{value}" for name, value in rows.items())
 
 
 def _installed(name: str) -> str:

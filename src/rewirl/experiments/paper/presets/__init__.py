@@ -1,4 +1,7 @@
-"""The paper's experiments by name: grids in the form that users write, beside this file."""
+"""The paper's experiments by name: grids in the form that users write, in TOML files beside this one.
+
+What a grid means is in `sweep/grid.py`.
+"""
 
 from __future__ import annotations
 
