@@ -81,14 +81,14 @@ def ours(name: str, algorithm: str, wiring: WiringOptions) -> Contender:
     records[:, N_OBS : N_OBS + N_ACT] = np.tanh(records[:, N_OBS : N_OBS + N_ACT])
     records[:, N_OBS + N_ACT + 1] = 0
     batch, delay = Transitions(N_OBS, N_ACT, size), DELAY[algorithm]
-    chance, chosen = nn.Chance(rng), np.empty(size, dtype=np.int64)
+    stream, chosen = nn.RandomStream(rng), np.empty(size, dtype=np.int64)
 
     def run(updates: int) -> list[float]:
         out = []
         for _ in range(updates // delay):
             start = time.perf_counter()
             for _ in range(delay):  # the mean of a whole cycle: with and without the actor's update
-                chance.integers(len(records), chosen)
+                stream.integers(len(records), chosen)
                 batch.fill(records, chosen)
                 agent.update(batch)
             out.append((time.perf_counter() - start) / delay)

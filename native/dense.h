@@ -1,4 +1,4 @@
-// The way back through a layer that has all its links: matrix products, whose tiles stay in registers. Part of kernels.cpp, for
+// The backward pass through a layer that has all its links: matrix products, whose tiles stay in registers. Part of kernels.cpp, for
 // one instruction set.
 #pragma once
 #include <utility>

@@ -1,4 +1,4 @@
-// Normal numbers, and actions of a tanh-squashed Gaussian with the way back through them. Part of kernels.cpp, for one instruction
+// Normal numbers, and actions of a tanh-squashed Gaussian with the backward pass through them. Part of kernels.cpp, for one instruction
 // set.
 #pragma once
 #include "kernels.h"

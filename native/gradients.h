@@ -1,4 +1,4 @@
-// The way back through a layer: gradients of its inputs, weights and biases. Part of kernels.cpp, for one instruction set.
+// The backward pass through a layer: gradients of its inputs, weights and biases. Part of kernels.cpp, for one instruction set.
 #pragma once
 #include <algorithm>
 
@@ -27,7 +27,7 @@ REWIRL_INLINE void give_entries(const vec (&dy)[4][P], const uint16_t*& other, c
       REWIRL_UNROLL for (int p = 0; p < P; ++p) s[p] = load(to + p * W);
       REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
         if (kind.column[r] != c) continue;
-        const vec ws = splat(w[kind.place(r)]);
+        const vec ws = splat(w[kind.offset(r)]);
         REWIRL_UNROLL for (int p = 0; p < P; ++p) s[p] += ws * dy[r][p];
       }
       REWIRL_UNROLL for (int p = 0; p < P; ++p) store(to + p * W, s[p]);
@@ -126,7 +126,7 @@ REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* 
         REWIRL_UNROLL for (int i = 0; i < n; ++i) in_register(d[i] = load(dy[r] + (p + i) * W));
         REWIRL_UNROLL for (int e = 0; e < E; ++e)
           REWIRL_UNROLL for (int i = 0; i < n; ++i)
-            s[i % parts][e * L + kind.place(r)] += d[i] * (shared ? xs[e][i] : x_at(e, i));
+            s[i % parts][e * L + kind.offset(r)] += d[i] * (shared ? xs[e][i] : x_at(e, i));
       }
     }
   };

@@ -84,7 +84,7 @@ inline Room& room() {
   return mine;
 }
 
-// Fills `to`, whose rows and kinds are chosen, and calls put(link, position) for every link. Quads of one or two columns come in
+// Fills `to`, whose rows and kinds are chosen, and calls put(link, slot) for every link. Quads of one or two columns come in
 // multiples of `unit`, but in blocks.
 // No branch in the loops over links depends on the wiring, which nothing could foresee: that makes this several times as fast.
 template <class Put>
@@ -261,13 +261,13 @@ class Grouping {
     const uint32_t columns = kSizes.columns[use.kind], links = kSizes.links[use.kind];
     uint16_t* other = room_.other.data() + other_at_[use.kind] + columns * use.entry + uint32_t(use.which);
     const uint16_t* from = alike(use.from.part) + use.from.first;
-    uint32_t place[4];
-    for (int r = 0; r < 4; ++r) place[r] = weight_at_[use.kind] + links * use.entry + kSizes.place[use.kind][r];
+    uint32_t at[4];
+    for (int r = 0; r < 4; ++r) at[r] = weight_at_[use.kind] + links * use.entry + kSizes.offset[use.kind][r];
     for (uint32_t i = 0; i < use.from.n; ++i, other += columns) {
       const uint32_t* link = room_.link.data() + 4 * from[i];
       *other = from[i];
       for (int r = 0; r < 4; ++r)
-        if (rows >> r & 1) put_(link[r], place[r] + i * links);
+        if (rows >> r & 1) put_(link[r], at[r] + i * links);
     }
   }
 

@@ -41,7 +41,7 @@ REWIRL_INLINE void add_entries(vec (&acc)[4][P], const uint16_t*& other, const f
       REWIRL_UNROLL for (int p = 0; p < P; ++p) xs[p] = load(x + other[c] * stride + p * W);
       REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
         if (kind.column[r] != c) continue;
-        const vec ws = splat(w[kind.place(r)]);
+        const vec ws = splat(w[kind.offset(r)]);
         REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] += ws * xs[p];
       }
     }
@@ -117,7 +117,7 @@ REWIRL_INLINE vec4 act_entries(const uint16_t*& other, const float*& w, int n, c
   vec4 acc[U] = {};
   const auto term = [x](const uint16_t* o, const float* weights) __attribute__((always_inline)) {
     const vec4 v = load4(weights);
-    constexpr auto lane = [](int r) { return kKind[K].has(r) ? kKind[K].place(r) : 0; };
+    constexpr auto lane = [](int r) { return kKind[K].has(r) ? kKind[K].offset(r) : 0; };
     return __builtin_shufflevector(v, v, lane(0), lane(1), lane(2), lane(3)) * values<K>(o, x);
   };
   for (; n >= U; n -= U, other += U * C, w += U * L)

@@ -9,7 +9,7 @@
 
 namespace rewirl {
 
-// Links in groups of four rows (outputs, or inputs for the way back). Most of them stand in quads: one link of each row, four
+// Links in groups of four rows (outputs, or inputs for the backward pass). Most of them stand in quads: one link of each row, four
 // weights side by side. What they differ in is how many columns (`other`) they load: a dense layer or one of 4×1 blocks has one
 // per quad and runs like a register-tiled matrix product; of an unstructured wiring two columns that complement each other,
 // one with links to some of the rows and one with links to the others, make a quad; any four links make one of four columns.
@@ -23,7 +23,7 @@ struct Kind {
     for (int r = 0; r < 4; ++r) most = column[r] > most ? column[r] : most;
     return most + 1;
   }
-  constexpr int links() const { return place(4); }
+  constexpr int links() const { return offset(4); }
   constexpr bool has(int r) const { return column[r] >= 0; }
   constexpr int rows_of(int c) const {
     int rows = 0;
@@ -31,7 +31,7 @@ struct Kind {
     return rows;
   }
   // Where row r has its weight among the entry's.
-  constexpr int place(int r) const {
+  constexpr int offset(int r) const {
     int before = 0;
     for (int i = 0; i < r; ++i) before += has(i);
     return before;
@@ -48,12 +48,12 @@ constexpr Kind kKind[kKinds] = {
 };
 // The same looked up, for who learns the kind only at run time.
 struct KindSizes {
-  uint8_t columns[kKinds] = {}, links[kKinds] = {}, place[kKinds][4] = {};
+  uint8_t columns[kKinds] = {}, links[kKinds] = {}, offset[kKinds][4] = {};
   constexpr KindSizes() {
     for (int i = 0; i < kKinds; ++i) {
       columns[i] = uint8_t(kKind[i].columns());
       links[i] = uint8_t(kKind[i].links());
-      for (int r = 0; r < 4; ++r) place[i][r] = uint8_t(kKind[i].place(r));
+      for (int r = 0; r < 4; ++r) offset[i][r] = uint8_t(kKind[i].offset(r));
     }
   }
 };
@@ -91,7 +91,7 @@ struct Forward {
   Groups links;
   Groups extra;       // further links of a target network in the same groups, in blocks like these or by four; w may be null
   const float* bias;  // may be null
-  const float* gate;  // may be null: the result is zeroed where gate is not positive (the way back through a ReLU)
+  const float* gate;  // may be null: the result is zeroed where gate is not positive (the backward pass through a ReLU)
   const float* x;
   float* y;
   int64_t stride;     // floats from one feature to the next, in x, y and gate
@@ -105,7 +105,7 @@ struct Forward {
 struct InputGradients {
   Groups links;
   const float* dy;
-  const float* gate;  // may be null: the result is zeroed where gate is not positive (the way back through a ReLU)
+  const float* gate;  // may be null: the result is zeroed where gate is not positive (the backward pass through a ReLU)
   float* dx;
   float* sums;        // room for as many numbers as dx has, unless all links are there; what was in it is lost
   int64_t stride;     // floats from one feature to the next, in dy, gate and dx

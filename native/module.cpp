@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "chance.h"
+#include "random.h"
 #include "gather.h"
 #include "losses.h"
 #include "network.h"
@@ -62,20 +62,20 @@ void expect_size(size_t got, int64_t wanted, const char* what) {
     throw std::invalid_argument(std::string(what) + " must have " + std::to_string(wanted) + " numbers, not " + std::to_string(got));
 }
 
-// Room for a layer's places, and for something of each of its links.
+// Room for a layer's positions, and for something of each of its links.
 template <class Out>
-void expect_links(const Layer& layer, const IntsOut& places, const Out& values, const char* what) {
+void expect_links(const Layer& layer, const IntsOut& positions, const Out& values, const char* what) {
   const int64_t links = layer.bias_at - layer.weight_at;  // not links(), which may be rewired at this moment
-  expect_size(places.size(), links / layer.shape.block, "places");
+  expect_size(positions.size(), links / layer.shape.block, "positions");
   expect_size(values.size(), links, what);
 }
 
 // A numpy.random.Generator as the core draws from it: its bits go on where they were, for NumPy too.
-class Chance {
+class RandomStream {
  public:
-  explicit Chance(const nb::object& generator) {
+  explicit RandomStream(const nb::object& generator) {
     if (!nb::hasattr(generator, "bit_generator"))
-      throw nb::type_error("chance comes from a numpy.random.Generator, as numpy.random.default_rng(seed) makes one");
+      throw nb::type_error("random numbers come from a numpy.random.Generator, as numpy.random.default_rng(seed) makes one");
     owner_ = generator.attr("bit_generator");
     acquire_ = owner_.attr("lock").attr("acquire");
     release_ = owner_.attr("lock").attr("release");
@@ -106,8 +106,8 @@ void bind_network(nb::module_& m) {
       .def("__init__",
            [](Network* self, const std::vector<std::tuple<int64_t, int64_t, int64_t, Ints>>& layers) {
              std::vector<Layer> made;
-             for (const auto& [n_in, n_out, block, places] : layers)
-               made.emplace_back(checked_shape(n_in, n_out, block), places.data(), int64_t(places.size()), made.empty());
+             for (const auto& [n_in, n_out, block, positions] : layers)
+               made.emplace_back(checked_shape(n_in, n_out, block), positions.data(), int64_t(positions.size()), made.empty());
              new (self) Network(std::move(made));
            })
       .def("forward", &Network::forward, "x"_a, Unlocked())
@@ -143,19 +143,19 @@ void bind_network(nb::module_& m) {
           nb::arg("values").noconvert())
       .def_rw("steps", &Network::steps)
       .def(
-          "in_place_order",
-          [](const Network& net, int64_t index, IntsOut places, IntsOut positions) {
-            expect_links(net.layer(index), places, positions, "positions");
-            net.in_place_order(index, places.data(), positions.data());
+          "by_position",
+          [](const Network& net, int64_t index, IntsOut positions, IntsOut slots) {
+            expect_links(net.layer(index), positions, slots, "slots");
+            net.by_position(index, positions.data(), slots.data());
           },
-          "layer"_a, nb::arg("places").noconvert(), nb::arg("positions").noconvert())
+          "layer"_a, nb::arg("positions").noconvert(), nb::arg("slots").noconvert())
       .def(
-          "weights_in_place_order",
-          [](const Network& net, int64_t index, IntsOut places, FloatsOut weights) {
-            expect_links(net.layer(index), places, weights, "weights");
-            net.weights_in_place_order(index, places.data(), weights.data());
+          "weights_by_position",
+          [](const Network& net, int64_t index, IntsOut positions, FloatsOut weights) {
+            expect_links(net.layer(index), positions, weights, "weights");
+            net.weights_by_position(index, positions.data(), weights.data());
           },
-          "layer"_a, nb::arg("places").noconvert(), nb::arg("weights").noconvert())
+          "layer"_a, nb::arg("positions").noconvert(), nb::arg("weights").noconvert())
       .def("ranges",
            [](const Network& net, int64_t index) {
              const Layer& layer = net.layer(index);
@@ -197,13 +197,13 @@ void bind_target(nb::module_& m) {
         return view<View>(memory.get(), target.online()->layer(index).shape.n_out, hold(memory));
       }, "layer"_a)
       .def("extra", [](const Target& target, int64_t layer) {
-        const auto [places, values] = target.extra(layer);
-        return std::make_pair(copied(std::vector<int64_t>(places.begin(), places.end())), copied(values));
+        const auto [positions, values] = target.extra(layer);
+        return std::make_pair(copied(std::vector<int64_t>(positions.begin(), positions.end())), copied(values));
       }, "layer"_a)
-      .def("set_extra", [](Target& target, int64_t layer, Ints places, Floats weights) {
-        expect_size(weights.size(), int64_t(places.size()) * target.online()->layer(layer).shape.block, "extra weights");
-        target.set_extra(layer, places.data(), int64_t(places.size()), weights.data());
-      }, "layer"_a, nb::arg("places").noconvert(), nb::arg("weights").noconvert())
+      .def("set_extra", [](Target& target, int64_t layer, Ints positions, Floats weights) {
+        expect_size(weights.size(), int64_t(positions.size()) * target.online()->layer(layer).shape.block, "extra weights");
+        target.set_extra(layer, positions.data(), int64_t(positions.size()), weights.data());
+      }, "layer"_a, nb::arg("positions").noconvert(), nb::arg("weights").noconvert())
       .def("alive", &Target::alive, "layer"_a)
       .def("bytes", &Target::bytes);
 }
@@ -278,17 +278,17 @@ NB_MODULE(_core, m) {
         return array_of(batch);
       }, nb::rv_policy::reference);
 
-  nb::class_<Chance>(m, "Chance")
+  nb::class_<RandomStream>(m, "RandomStream")
       .def(nb::init<nb::object>(), nb::arg("generator").none())
       .def(
           "integers",
-          [](Chance& chance, int64_t below, IntsOut out) {
-            chance.draw([&](const BitGenerator& bits) { draw_integers(bits, below, out.data(), int64_t(out.size())); });
+          [](RandomStream& stream, int64_t below, IntsOut out) {
+            stream.draw([&](const BitGenerator& bits) { draw_integers(bits, below, out.data(), int64_t(out.size())); });
           },
           "below"_a, nb::arg("out").noconvert())
       .def(
           "normal",
-          [](Chance& chance, const Batch& out) { chance.draw([&](const BitGenerator& bits) { draw_normal(bits, out); }); },
+          [](RandomStream& stream, const Batch& out) { stream.draw([&](const BitGenerator& bits) { draw_normal(bits, out); }); },
           "out"_a);
 
   bind_network(m);

@@ -38,27 +38,27 @@ void clear_padding(const Batch& x) {
       if (!(*p == 0)) *p = 0;  // others may be reading it: not written to without need
 }
 
-Layer::Layer(const Shape& shape_, const int64_t* places, int64_t n_places, bool is_first)
+Layer::Layer(const Shape& shape_, const int64_t* positions, int64_t n_positions, bool is_first)
     : shape(shape_), first(is_first) {
-  InPlaceOrder order;
-  require(n_places > 0, "a layer needs at least one link");
-  check_places(shape, places, n_places, order.places);
+  ByPosition order;
+  require(n_positions > 0, "a layer needs at least one link");
+  check_positions(shape, positions, n_positions, order.positions);
   GroupedLayer made;
   group(order, made);
   wire(made);
-  back_weights = aligned_floats(int64_t(position.size()));
+  back_weights = aligned_floats(int64_t(slot.size()));
 }
 
-void Layer::group(InPlaceOrder& order, GroupedLayer& to) const { rewirl::group(shape, !first, order, to); }
+void Layer::group(ByPosition& order, GroupedLayer& to) const { rewirl::group(shape, !first, order, to); }
 
 void Layer::wire(GroupedLayer& links) noexcept {
   std::swap(static_cast<GroupedLayer&>(*this), links);
   wiring = new_number();
 }
 
-const InPlaceOrder& Layer::order() const {
+const ByPosition& Layer::order() const {
   struct Kept {
-    InPlaceOrder order;
+    ByPosition order;
     uint64_t whose = 0;
   };
   static thread_local std::array<Kept, 4> kept;
@@ -67,7 +67,7 @@ const InPlaceOrder& Layer::order() const {
     if (one.whose == wiring) return one.order;
   Kept& oldest = kept[next++ % kept.size()];
   oldest.whose = 0;  // of nobody until it is whole
-  in_place_order(shape, outputs, oldest.order);
+  by_position(shape, outputs, oldest.order);
   oldest.whose = wiring;
   return oldest.order;
 }
@@ -78,10 +78,9 @@ const float* Layer::weights_by_inputs(const float* flat) {
   float* to = back_weights.get();
   const int64_t n = links();
   for (int64_t k = 0; k < n; k += kPad) __builtin_prefetch(w + k);  // in order, or each of them is waited for
-  position.read([&](const auto* from) {
-    parallel(n, kPad, n * 8, [=](int64_t begin, int64_t end) {
-      for (int64_t k = begin; k < end; ++k) to[k] = w[from[k]];
-    });
+  const uint32_t* from = slot.data();
+  parallel(n, kPad, n * 8, [=](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) to[k] = w[from[k]];
   });
   by_inputs_now = true;
   return to;
@@ -269,19 +268,19 @@ void Network::act(const float* x, float* y) {
   std::copy_n(act_[(layers_.size() + 1) % 2].get(), layers_.back().shape.n_out, y);
 }
 
-void Network::in_place_order(int64_t index, int64_t* places, int64_t* positions) const {
+void Network::by_position(int64_t index, int64_t* positions, int64_t* slots) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const InPlaceOrder& order = layer(index).order();
-  std::copy(order.places.begin(), order.places.end(), places);
-  for (const uint32_t position : order.position) *positions++ = layer(index).weight_at + position;
+  const ByPosition& order = layer(index).order();
+  std::copy(order.positions.begin(), order.positions.end(), positions);
+  for (const uint32_t slot : order.slot) *slots++ = layer(index).weight_at + slot;
 }
 
-void Network::weights_in_place_order(int64_t index, int64_t* places, float* weights) const {
+void Network::weights_by_position(int64_t index, int64_t* positions, float* weights) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const InPlaceOrder& order = layer(index).order();
+  const ByPosition& order = layer(index).order();
   const float* w = w_.get() + layer(index).weight_at;
-  std::copy(order.places.begin(), order.places.end(), places);
-  for (const uint32_t position : order.position) *weights++ = w[position];
+  std::copy(order.positions.begin(), order.positions.end(), positions);
+  for (const uint32_t slot : order.slot) *weights++ = w[slot];
 }
 
 void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, const int64_t* grown, int64_t n_grown,
@@ -292,11 +291,11 @@ void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, c
   Layer& layer = layers_[index];
   require(second_moment >= 0 && std::isfinite(second_moment),
           "a second moment must be a finite number that is not negative, not ", second_moment);
-  static thread_local InPlaceOrder after;  // kept: fresh memory would cost more than the work
+  static thread_local ByPosition after;  // kept: fresh memory would cost more than the work
   static thread_local Passage passage;
-  check_places(layer.shape, dropped, n_dropped, passage.dropped);
-  check_places(layer.shape, grown, n_grown, passage.grown);
-  const InPlaceOrder& before = layer.order();
+  check_positions(layer.shape, dropped, n_dropped, passage.dropped);
+  check_positions(layer.shape, grown, n_grown, passage.grown);
+  const ByPosition& before = layer.order();
   replace(before, passage, after);
   GroupedLayer made;  // not kept: a layer holds what it needs, and no more
   layer.group(after, made);
@@ -340,7 +339,7 @@ std::map<std::string, int64_t> Network::bytes() const {
   std::map<std::string, int64_t> out{{"weights", size_ * 4}, {"gradients", size_ * 4}, {"moments", size_ * 8}};
   for (const Layer& layer : layers_) {
     out["links"] += layer.index_bytes();
-    out["weights by inputs"] += int64_t(layer.position.size()) * 4;
+    out["weights by inputs"] += int64_t(layer.slot.size()) * 4;
   }
   return out;
 }

@@ -20,21 +20,21 @@ class Target;
 // are in blocks, the same links by inputs with a copy of the weights in that order, which the gradient of the layer's input needs.
 struct Layer : GroupedLayer {
   // The inputs of a network's first layer stay in their order, since of their gradients only a range may be asked for.
-  Layer(const Shape& shape, const int64_t* places, int64_t n_places, bool first);
+  Layer(const Shape& shape, const int64_t* positions, int64_t n_positions, bool first);
 
-  // The order's places, checked, as such a layer has them; they get their positions.
-  void group(InPlaceOrder& order, GroupedLayer& to) const;
+  // The order's positions, checked, as such a layer has them; they get their slots.
+  void group(ByPosition& order, GroupedLayer& to) const;
   // Swaps the links that it has with others.
   void wire(GroupedLayer& links) noexcept;
   // Kept until a few others were asked: who adapts a network asks each layer twice.
-  const InPlaceOrder& order() const;
+  const ByPosition& order() const;
   // dx = Wᵀ dy for the inputs begin .. end, zeroed where gate, if there is one, is not positive.
   void input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx);
-  // The weights as the way back wants them, copied anew if they have changed: then and not earlier, while they are in the caches.
+  // The weights as the backward pass reads them, copied anew if they have changed: then and not earlier, while they are in the caches.
   const float* weights_by_inputs(const float* flat);
   int64_t links() const { return outputs.links(); }
   int64_t blocks() const { return links() / shape.block; }
-  int64_t index_bytes() const { return outputs.bytes() + inputs.bytes() + position.bytes(); }
+  int64_t index_bytes() const { return outputs.bytes() + inputs.bytes() + int64_t(slot.size()) * 4; }
 
   Shape shape;
   bool first;
@@ -64,14 +64,14 @@ class Network {
   // One observation, n_in floats, to n_out floats.
   void act(const float* x, float* y);
 
-  // A layer loses the links at some places and gets as many at others. Links that stay keep weight and moments; new ones start
+  // A layer loses the links at some positions and gets as many at others. Links that stay keep weight and moments; new ones start
   // at zero, with this second moment. Targets follow.
   void rewire(int64_t layer, const int64_t* dropped, int64_t n_dropped, const int64_t* grown, int64_t n_grown,
               float second_moment);
   void set_parameters(const float* values);
-  // A layer's places, and in their order for each of its links the position in the flat arrays, or the weight.
-  void in_place_order(int64_t layer, int64_t* places, int64_t* positions) const;
-  void weights_in_place_order(int64_t layer, int64_t* places, float* weights) const;
+  // A layer's positions, and in their order for each of its links the slot in the flat arrays, or the weight.
+  void by_position(int64_t layer, int64_t* positions, int64_t* slots) const;
+  void weights_by_position(int64_t layer, int64_t* positions, float* weights) const;
 
   const std::vector<Layer>& layers() const { return layers_; }
   const Layer& layer(int64_t index) const;

@@ -21,35 +21,35 @@ float score_of(uint64_t found) {
 
 // What a target has and its network's layer has not, or has no longer.
 struct Loose {
-  Place place;
+  Position position;
   const float* values;  // as many as a block has
 };
 
-// Those of n links that are not zero, in the order of places, and one behind the last; `which` says which links of the order.
+// Those of n links that are not zero, in the order of positions, and one behind the last; `which` says which links of the order.
 template <class Which>
-std::vector<Loose> not_zero(const InPlaceOrder& order, size_t n, const float* weights, size_t block, const Which& which) {
+std::vector<Loose> not_zero(const ByPosition& order, size_t n, const float* weights, size_t block, const Which& which) {
   std::vector<Loose> out(n + 1);
   size_t found = 0;
   for (size_t i = 0; i < n; ++i) {
     const size_t k = which(i);
-    const Loose one{order.places[k], weights + order.position[k * block]};
+    const Loose one{order.positions[k], weights + order.slot[k * block]};
     bool alive = false;
     for (size_t j = 0; j < block; ++j) alive |= one.values[j] != 0.0f;
     out[found] = one;
     found += alive;
   }
-  out[found] = {kNoPlace, nullptr};
+  out[found] = {kNoPosition, nullptr};
   out.resize(found + 1);
   return out;
 }
 
 // Links beside those of the network's layer.
-ExtraLinks extra_links(const Shape& shape, const GroupedLinks& outputs, std::vector<Place> places, const float* values) {
+ExtraLinks extra_links(const Shape& shape, const GroupedLinks& outputs, std::vector<Position> positions, const float* values) {
   ExtraLinks out;
-  out.order.places = std::move(places);
-  if (!out.order.places.empty()) static_cast<GroupedLinks&>(out) = beside(outputs, shape, out.order);
-  out.weights = aligned_floats(int64_t(out.order.position.size()));
-  for (size_t k = 0; k < out.order.position.size(); ++k) out.weights.get()[out.order.position[k]] = values[k];
+  out.order.positions = std::move(positions);
+  if (!out.order.positions.empty()) static_cast<GroupedLinks&>(out) = beside(outputs, shape, out.order);
+  out.weights = aligned_floats(int64_t(out.order.slot.size()));
+  for (size_t k = 0; k < out.order.slot.size(); ++k) out.weights.get()[out.order.slot[k]] = values[k];
   return out;
 }
 
@@ -129,7 +129,7 @@ void Target::update(float tau) {
   }
 }
 
-// All but the k largest go to zero; of equal ones those at the lowest places go. Only the few smallest magnitudes are ever
+// All but the k largest go to zero; of equal ones those at the lowest positions go. Only the few smallest magnitudes are ever
 // looked at one by one: those below a limit remembered from the last time, raised until there are enough.
 void Target::prune(TargetLayer& mine, const Layer& layer) {
   const int block = layer.shape.block;
@@ -167,13 +167,13 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
     }
   }
   if (excess < int64_t(equal.size())) {
-    std::vector<int64_t> place(size_t(k + extra));
-    const auto put_places = [&](const InPlaceOrder& order, int64_t from) {
-      for (size_t i = 0; i < order.places.size(); ++i) place[from + order.position[i * block] / block] = order.places[i];
+    std::vector<int64_t> position(size_t(k + extra));
+    const auto put_positions = [&](const ByPosition& order, int64_t from) {
+      for (size_t i = 0; i < order.positions.size(); ++i) position[from + order.slot[i * block] / block] = order.positions[i];
     };
-    put_places(layer.order(), 0);
-    put_places(mine.extra.order, k);
-    std::sort(equal.begin(), equal.end(), [&](int64_t a, int64_t b) { return place[a] < place[b]; });
+    put_positions(layer.order(), 0);
+    put_positions(mine.extra.order, k);
+    std::sort(equal.begin(), equal.end(), [&](int64_t a, int64_t b) { return position[a] < position[b]; });
   }
   for (int64_t i = 0; i < excess; ++i) drop(equal[i]);
   mine.limit = std::max(1.2f * score_of(cut << 32), 1e-30f);
@@ -200,21 +200,21 @@ uint64_t Target::nth_smallest(int64_t n, int64_t nth, float limit) {
   return inside[nth - before - 1];
 }
 
-Target::Moved Target::moved(int64_t index, const InPlaceOrder& before, const InPlaceOrder& after, const Passage& passage,
+Target::Moved Target::moved(int64_t index, const ByPosition& before, const ByPosition& after, const Passage& passage,
                             const GroupedLinks& outputs) const {
   const TargetLayer& mine = layers_[index];
   const Shape& shape = online_->layers()[index].shape;
   const size_t b = size_t(shape.block);
   // No branch below depends on which links the target has pruned, or on where links went and came: nothing could foresee it.
   std::vector<Loose> gone = not_zero(before, passage.gone.size(), mine.weights.get(), b, [&](size_t i) { return passage.gone[i]; });
-  const InPlaceOrder& order = mine.extra.order;
-  std::vector<Loose> extra = not_zero(order, order.places.size(), mine.extra.weights.get(), b, [](size_t i) { return i; });
+  const ByPosition& order = mine.extra.order;
+  std::vector<Loose> extra = not_zero(order, order.positions.size(), mine.extra.weights.get(), b, [](size_t i) { return i; });
   Moved out;
   size_t n = 0;
-  for (size_t e = 0, g = 0; extra[e].place != kNoPlace;) {
-    const Place here = extra[e].place, grown = passage.grown[g];
+  for (size_t e = 0, g = 0; extra[e].position != kNoPosition;) {
+    const Position here = extra[e].position, grown = passage.grown[g];
     if (here == grown) {  // seldom
-      for (size_t i = 0; i < b; ++i) out.back.emplace_back(after.position[passage.come[g] * b + i], extra[e].values[i]);
+      for (size_t i = 0; i < b; ++i) out.back.emplace_back(after.slot[passage.come[g] * b + i], extra[e].values[i]);
       ++e;
       continue;
     }
@@ -224,43 +224,43 @@ Target::Moved Target::moved(int64_t index, const InPlaceOrder& before, const InP
     e += stays;
     g += !stays;
   }
-  extra[n] = {kNoPlace, nullptr};
+  extra[n] = {kNoPosition, nullptr};
   n += gone.size() - 1;
-  std::vector<Place> places(n);
+  std::vector<Position> positions(n);
   std::vector<float> values(n * b);
   for (size_t d = 0, e = 0; d + e < n;) {
-    const bool next_gone = gone[d].place < extra[e].place;
+    const bool next_gone = gone[d].position < extra[e].position;
     const Loose one = *(next_gone ? &gone[d] : &extra[e]);
-    places[d + e] = one.place;
+    positions[d + e] = one.position;
     for (size_t i = 0; i < b; ++i) values[(d + e) * b + i] = one.values[i];
     d += next_gone;
     e += !next_gone;
   }
-  out.extra = extra_links(shape, outputs, std::move(places), values.data());
+  out.extra = extra_links(shape, outputs, std::move(positions), values.data());
   return out;
 }
 
 void Target::rewired(int64_t index, const Passage& passage, Moved moved) noexcept {
   TargetLayer& mine = layers_[index];
   carry(passage, 0, mine.weights.get());
-  for (const auto& [position, value] : moved.back) mine.weights.get()[position] = value;
+  for (const auto& [slot, value] : moved.back) mine.weights.get()[slot] = value;
   mine.extra = std::move(moved.extra);
 }
 
-std::pair<std::vector<Place>, std::vector<float>> Target::extra(int64_t index) const {
+std::pair<std::vector<Position>, std::vector<float>> Target::extra(int64_t index) const {
   std::lock_guard<std::mutex> lock(online_->mutex_);
   const ExtraLinks& mine = layer(index).extra;
-  std::vector<float> values(mine.order.position.size());
-  for (size_t k = 0; k < values.size(); ++k) values[k] = mine.weights.get()[mine.order.position[k]];
-  return {mine.order.places, values};
+  std::vector<float> values(mine.order.slot.size());
+  for (size_t k = 0; k < values.size(); ++k) values[k] = mine.weights.get()[mine.order.slot[k]];
+  return {mine.order.positions, values};
 }
 
-void Target::set_extra(int64_t index, const int64_t* places, int64_t n, const float* values) {
+void Target::set_extra(int64_t index, const int64_t* positions, int64_t n, const float* values) {
   std::lock_guard<std::mutex> lock(online_->mutex_);
   const Layer& online = online_->layer(index);
-  std::vector<Place> checked;
-  check_places(online.shape, places, n, checked);
-  const std::vector<Place>& taken = online.order().places;
+  std::vector<Position> checked;
+  check_positions(online.shape, positions, n, checked);
+  const std::vector<Position>& taken = online.order().positions;
   for (int64_t k = 0; k < n; ++k)
     if (std::binary_search(taken.begin(), taken.end(), checked[k]))
       throw std::invalid_argument("extra link " + std::to_string(k) + " of a target is also a link of its network");

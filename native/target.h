@@ -14,10 +14,10 @@ namespace rewirl {
 // The first share the online layer's index arrays and order; only the second, the extra ones, have indices of their own.
 // Pruned entries hold 0.
 struct ExtraLinks : GroupedLinks {
-  InPlaceOrder order;
+  ByPosition order;
   std::shared_ptr<float> weights;
 
-  int64_t bytes() const { return GroupedLinks::bytes() + int64_t(order.places.size() + order.position.size()) * 4; }
+  int64_t bytes() const { return GroupedLinks::bytes() + int64_t(order.positions.size() + order.slot.size()) * 4; }
 };
 struct TargetLayer {
   std::shared_ptr<float> weights, bias;
@@ -36,18 +36,18 @@ class Target {
   // While the online network, whose lock is held, rewires a layer: what the target has where the layer had a link that it
   // drops, or had none, goes to links that there are now, or beside them. First all that needs memory, then what changes.
   struct Moved {
-    std::vector<std::pair<uint32_t, float>> back;  // positions that get their weights back
+    std::vector<std::pair<uint32_t, float>> back;  // slots that get their weights back
     ExtraLinks extra;
   };
-  Moved moved(int64_t layer, const InPlaceOrder& before, const InPlaceOrder& after, const Passage& passage,
+  Moved moved(int64_t layer, const ByPosition& before, const ByPosition& after, const Passage& passage,
               const GroupedLinks& outputs) const;
   void rewired(int64_t layer, const Passage& passage, Moved moved) noexcept;
 
   const std::shared_ptr<Network>& online() const { return online_; }
   const TargetLayer& layer(int64_t index) const;
-  // The extra links of a layer: ascending places and, in the same order, their weights.
-  std::pair<std::vector<Place>, std::vector<float>> extra(int64_t layer) const;
-  void set_extra(int64_t layer, const int64_t* places, int64_t n_places, const float* weights);
+  // The extra links of a layer: ascending positions and, in the same order, their weights.
+  std::pair<std::vector<Position>, std::vector<float>> extra(int64_t layer) const;
+  void set_extra(int64_t layer, const int64_t* positions, int64_t n_positions, const float* weights);
   // How many links are not zero: of those that the online network has too, and of the others.
   std::pair<int64_t, int64_t> alive(int64_t layer) const;
   std::map<std::string, int64_t> bytes() const;

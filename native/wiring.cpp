@@ -4,7 +4,6 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 
 #include "grouping.h"
 #include "runtime.h"
@@ -29,35 +28,35 @@ Workspace& workspace() {
 
 size_t padded(int rows) { return size_t(rows + 3) / 4 * 4; }
 
-// How many of n ascending places are below a limit: a binary search without branches, which would be wrong half of the time.
-size_t below(const Place* places, size_t n, Place limit) {
-  const Place* from = places;
+// How many of n ascending positions are below a limit: a binary search without branches, which would be wrong half of the time.
+size_t below(const Position* positions, size_t n, Position limit) {
+  const Position* from = positions;
   while (n > 1) {
     const size_t half = n / 2;
     from += from[half - 1] < limit ? half : 0;
     n -= half;
   }
-  return size_t(from - places) + (n == 1 && *from < limit);
+  return size_t(from - positions) + (n == 1 && *from < limit);
 }
 
-// One link for each place, or as many as a block has.
-Rows& by_inputs(const Shape& shape, const std::vector<Place>& places) {
+// One link for each position, or as many as a block has.
+Rows& by_inputs(const Shape& shape, const std::vector<Position>& positions) {
   Rows& out = workspace().by_inputs;
   const uint64_t per_input = uint64_t(shape.n_out / shape.block);
-  const size_t n = places.size(), links = n * shape.block;
+  const size_t n = positions.size(), links = n * shape.block;
   out.columns = shape.n_out;
   out.begin.assign(padded(shape.n_in) + 1, uint32_t(links));
   out.column.resize(links);
   size_t k = 0;
   for (uint64_t j = 0; j < uint64_t(shape.n_in); ++j) {
     out.begin[j] = uint32_t(k * shape.block);
-    const size_t end = k + size_t(below(places.data() + k, std::min(n - k, size_t(per_input)), Place((j + 1) * per_input)));
-    const Place first = Place(j * per_input);
+    const size_t end = k + size_t(below(positions.data() + k, std::min(n - k, size_t(per_input)), Position((j + 1) * per_input)));
+    const Position first = Position(j * per_input);
     if (shape.block == 1)
-      for (; k < end; ++k) out.column[k] = uint16_t(places[k] - first);
+      for (; k < end; ++k) out.column[k] = uint16_t(positions[k] - first);
     else
       for (; k < end; ++k)
-        for (int b = 0; b < shape.block; ++b) out.column[k * shape.block + b] = uint16_t((places[k] - first) * shape.block + b);
+        for (int b = 0; b < shape.block; ++b) out.column[k * shape.block + b] = uint16_t((positions[k] - first) * shape.block + b);
   }
   return out;
 }
@@ -109,29 +108,29 @@ Kinds kinds_for(int rows, int columns, int64_t links, int block) {
   return split >= 4 || density > 0.5 ? Kinds::two : Kinds::four;
 }
 
-void group_outputs(const Rows& rows, GroupedLinks& to, InPlaceOrder& order) {
-  order.position.resize(rows.links());
-  uint32_t* position = order.position.data();
+void group_outputs(const Rows& rows, GroupedLinks& to, ByPosition& order) {
+  order.slot.resize(rows.links());
+  uint32_t* slot = order.slot.data();
   const auto unit = uint32_t(kernels().quads);
-  grouping::Grouping(to, rows, unit, [position](uint32_t link, uint32_t at) { position[link] = at; });
+  grouping::Grouping(to, rows, unit, [slot](uint32_t link, uint32_t at) { slot[link] = at; });
 }
 
-// Calls f(column, position) for every link of the row that is number r of group g.
+// Calls f(column, slot) for every link of the row that is number r of group g.
 template <class F>
 void for_each_link(const GroupedLinks& links, int g, int r, const F& f) {
   const KindList& list = list_of(links.kinds);
   const uint16_t* other = links.other.data() + links.column[g];
-  uint32_t position = links.first_weights()[g];
+  uint32_t slot = links.first_weights()[g];
   for (int i = 0; i < list.size; ++i) {
     const int kind = list.kind[i], n = links.count[size_t(g) * list.size + i];
     const int columns = kSizes.columns[kind], per_entry = kSizes.links[kind];
     if (kKind[kind].has(r)) {
       const uint16_t* column = other + kKind[kind].column[r];
-      uint32_t at = position + kSizes.place[kind][r];
+      uint32_t at = slot + kSizes.offset[kind][r];
       for (int j = 0; j < n; ++j, column += columns, at += per_entry) f(*column, at);
     }
     other += n * columns;
-    position += uint32_t(n * per_entry);
+    slot += uint32_t(n * per_entry);
   }
 }
 
@@ -158,26 +157,26 @@ Shape checked_shape(int64_t n_in, int64_t n_out, int64_t block) {
   return {int(n_in), int(n_out), int(block)};
 }
 
-void check_places(const Shape& shape, const int64_t* places, int64_t n, std::vector<Place>& checked) {
+void check_positions(const Shape& shape, const int64_t* positions, int64_t n, std::vector<Position>& checked) {
   checked.clear();
   if (n == 0) return;
   bool ascending = true;  // no branch for each of them: they are right but for mistakes
-  for (int64_t k = 1; k < n; ++k) ascending &= places[k - 1] < places[k];
-  if (ascending && places[0] >= 0 && places[n - 1] < shape.n_places()) {
-    checked.assign(places, places + n);
+  for (int64_t k = 1; k < n; ++k) ascending &= positions[k - 1] < positions[k];
+  if (ascending && positions[0] >= 0 && positions[n - 1] < shape.n_positions()) {
+    checked.assign(positions, positions + n);
     return;
   }
   for (int64_t k = 0; k < n; ++k) {
-    if (places[k] < 0 || places[k] >= shape.n_places())
-      throw std::invalid_argument("link " + str(k) + " is at place " + str(places[k]) + ", outside 0 to " +
-                                  str(shape.n_places() - 1));
-    if (k > 0 && places[k] <= places[k - 1])
-      throw std::invalid_argument("places must be ascending and unique; number " + str(k) + " is not");
+    if (positions[k] < 0 || positions[k] >= shape.n_positions())
+      throw std::invalid_argument("link " + str(k) + " is at position " + str(positions[k]) + ", outside 0 to " +
+                                  str(shape.n_positions() - 1));
+    if (k > 0 && positions[k] <= positions[k - 1])
+      throw std::invalid_argument("positions must be ascending and unique; number " + str(k) + " is not");
   }
 }
 
-void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLayer& to) {
-  Rows& inputs = by_inputs(shape, order.places);
+void group(const Shape& shape, bool sort_inputs, ByPosition& order, GroupedLayer& to) {
+  Rows& inputs = by_inputs(shape, order.positions);
   const Rows& outputs = by_outputs(shape, inputs);
   to.outputs.row = order_of(outputs, shape.block == 1);
   to.outputs.kinds = kinds_for(shape.n_out, shape.n_in, outputs.links(), shape.block);
@@ -187,83 +186,82 @@ void group(const Shape& shape, bool sort_inputs, InPlaceOrder& order, GroupedLay
 
   to.inputs.row = order_of(inputs, sort_inputs);
   to.inputs.kinds = kinds_for(shape.n_in, shape.n_out, inputs.links(), 1);
-  inputs.link = order.position.data();
-  to.position.fill(inputs.links(), [&](auto* position) {
-    using Number = std::remove_pointer_t<decltype(position)>;
-    grouping::Grouping(to.inputs, inputs, 1, [=](uint32_t link, uint32_t at) { position[at] = Number(link); });
-  });
+  inputs.link = order.slot.data();
+  to.slot.resize(inputs.links());
+  uint32_t* slot = to.slot.data();
+  grouping::Grouping(to.inputs, inputs, 1, [slot](uint32_t link, uint32_t at) { slot[at] = link; });
 }
 
-GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, InPlaceOrder& order) {
+GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, ByPosition& order) {
   GroupedLinks out;
   out.row = outputs.row;
   out.kinds = shape.block > 1 ? Kinds::blocks : Kinds::four;
-  group_outputs(by_outputs(shape, by_inputs(shape, order.places)), out, order);
+  group_outputs(by_outputs(shape, by_inputs(shape, order.positions)), out, order);
   return out;
 }
 
-void in_place_order(const Shape& shape, const GroupedLinks& links, InPlaceOrder& out) {
-  std::vector<uint16_t> slot_of(links.row.size());  // as row r of group g an output has slot 4g + r
-  for (size_t slot = 0; slot < slot_of.size(); ++slot) slot_of[links.row[slot]] = uint16_t(slot);
-  // Output by output, and sorted by inputs: in the order of places.
+void by_position(const Shape& shape, const GroupedLinks& links, ByPosition& out) {
+  std::vector<uint16_t> row_at(links.row.size());  // an output is row r of group g where this is 4g + r
+  for (size_t at = 0; at < row_at.size(); ++at) row_at[links.row[at]] = uint16_t(at);
+  // Output by output, and sorted by inputs: in the order of positions.
   std::vector<uint32_t> next(size_t(shape.n_in) + 1);
   count_by_columns(links, next.data() + 1);
   std::partial_sum(next.begin(), next.end(), next.begin());
-  out.position.resize(size_t(links.links()));
-  out.places.resize(out.position.size() / size_t(shape.block));
+  out.slot.resize(size_t(links.links()));
+  out.positions.resize(out.slot.size() / size_t(shape.block));
   const int shift = shape.block / 2;  // of 1, 2 and 4: a division by the block takes longer than all else here
-  const Place per_input = Place(shape.n_out >> shift);
+  const Position per_input = Position(shape.n_out >> shift);
   for (uint32_t output = 0; output < uint32_t(shape.n_out); ++output)
-    for_each_link(links, slot_of[output] / 4, slot_of[output] % 4, [&](uint16_t input, uint32_t at) {
+    for_each_link(links, row_at[output] / 4, row_at[output] % 4, [&](uint16_t input, uint32_t at) {
       const uint32_t k = next[input]++;
-      out.position[k] = at;
-      out.places[k >> shift] = input * per_input + (output >> shift);  // the same for all links of a block
+      out.slot[k] = at;
+      out.positions[k >> shift] = input * per_input + (output >> shift);  // the same for all links of a block
     });
 }
 
-void replace(const InPlaceOrder& before, Passage& passage, InPlaceOrder& after) {
+void replace(const ByPosition& before, Passage& passage, ByPosition& after) {
   auto& [dropped, grown, gone, come, old, from] = passage;
-  const size_t n = before.places.size(), n_grown = grown.size();
+  const size_t n = before.positions.size(), n_grown = grown.size();
   if (dropped.size() != n_grown)
-    throw std::invalid_argument("rewiring keeps the number of links: places dropped are " + str(dropped.size()) + ", grown " +
+    throw std::invalid_argument("rewiring keeps the number of links: positions dropped are " + str(dropped.size()) + ", grown " +
                                 str(n_grown));
-  dropped.push_back(kNoPlace);
-  grown.push_back(kNoPlace);
+  dropped.push_back(kNoPosition);
+  grown.push_back(kNoPosition);
   gone.resize(n_grown);
   come.resize(n_grown);
-  after.places.resize(n + n_grown);
+  after.positions.resize(n + n_grown);
   old.resize(n + n_grown);
   size_t k = 0, d = 0, g = 0, made = 0;  // links seen, dropped, grown, and in the new order so far
   for (;;) {
-    const Place next = std::min(dropped[d], grown[g]);
-    for (; k < n && before.places[k] < next; ++k, ++made) {
-      after.places[made] = before.places[k];
+    const Position next = std::min(dropped[d], grown[g]);
+    for (; k < n && before.positions[k] < next; ++k, ++made) {
+      after.positions[made] = before.positions[k];
       old[made] = uint32_t(k);
     }
-    if (next == kNoPlace) break;
-    const bool taken = k < n && before.places[k] == next;
+    if (next == kNoPosition) break;
+    const bool taken = k < n && before.positions[k] == next;
     if (grown[g] == next) {
-      if (taken) throw std::invalid_argument("place " + str(next) + " cannot grow a link: it has one");
+      if (taken) throw std::invalid_argument("position " + str(next) + " cannot grow a link: it has one");
       come[g++] = uint32_t(made);
       old[made] = 0;  // of no meaning
-      after.places[made++] = next;
+      after.positions[made++] = next;
     } else {
-      if (!taken) throw std::invalid_argument("place " + str(next) + " cannot drop its link: it has none");
+      if (!taken) throw std::invalid_argument("position " + str(next) + " cannot drop its link: it has none");
       gone[d++] = uint32_t(k++);
     }
   }
-  after.places.resize(n);
+  after.positions.resize(n);
 }
 
-void follow(int block, const InPlaceOrder& before, const InPlaceOrder& after, Passage& passage) {
-  const size_t b = size_t(block), n = after.position.size();
+void follow(int block, const ByPosition& before, const ByPosition& after, Passage& passage) {
+  const size_t b = size_t(block), n = after.slot.size();
   passage.from.resize(n);
   workspace().was.resize(n + 1);
   uint32_t* from = passage.from.data();
-  for (size_t k = 0; k < after.places.size(); ++k)
-    for (size_t i = 0; i < b; ++i) from[after.position[k * b + i]] = before.position[passage.old[k] * b + i];
+  for (size_t k = 0; k < after.positions.size(); ++k)
+    for (size_t i = 0; i < b; ++i) from[after.slot[k * b + i]] = before.slot[passage.old[k] * b + i];
   for (const size_t k : passage.come)
-    for (size_t i = 0; i < b; ++i) from[after.position[k * b + i]] = uint32_t(n);
+    for (size_t i = 0; i < b; ++i) from[after.slot[k * b + i]] = uint32_t(n);
 }
 
 void carry(const Passage& passage, float fresh, float* values) noexcept {

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from rewirl.agents import ActorCritic, SACAgent
-from rewirl.nn import Batch, Chance, Network
+from rewirl.nn import Batch, Network, RandomStream
 from rewirl.topology import Links
 
 
@@ -51,7 +51,7 @@ def mask_of(links: Links, dtype: torch.dtype) -> torch.Tensor:
     return torch.from_numpy(to_dense(links, np.ones((links.blocks, links.block), dtype=np.float32))).to(dtype)
 
 
-def in_place_order(links: Links, dense: torch.Tensor) -> np.ndarray:
+def by_position(links: Links, dense: torch.Tensor) -> np.ndarray:
     by_place = dense.detach().numpy().T.reshape(links.n_places, links.block)
     return by_place[links.places].astype(np.float32)
 
@@ -87,7 +87,7 @@ class Reference:
 
     def normal(self, n: int) -> torch.Tensor:
         noise = Batch(self.n_act, n)
-        Chance(self.rng).normal(noise)
+        RandomStream(self.rng).normal(noise)
         return torch.from_numpy(noise.array.T.copy()).to(self.dtype)
 
     def descend(self, net: Masked, loss: torch.Tensor) -> None:
@@ -103,7 +103,7 @@ class Reference:
             if links.n_free == 0:
                 continue
             w = net.weights[layer]
-            change = self.rule.rewire(links, in_place_order(links, w), self.rng, self.layer_gradient(net, layer))
+            change = self.rule.rewire(links, by_position(links, w), self.rng, self.layer_gradient(net, layer))
             net.links[layer] = change.links
             net.masks[layer] = mask_of(change.links, self.dtype)
             fresh = mask_of(Links(links.n_in, links.n_out, links.block, change.grown), self.dtype)

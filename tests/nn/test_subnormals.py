@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from rewirl.nn import Adam, Batch, Chance, Network, Target, batch_of, gather, set_threads
+from rewirl.nn import Adam, Batch, Network, RandomStream, Target, batch_of, gather, set_threads
 from rewirl.topology import Links, Static, wire
 
 from .oracle import normal, rewired, some_links
@@ -43,10 +43,10 @@ def every_entry(net, target):
     yield "target update"
     gather(normal(rng, 5, 3), np.zeros(2, dtype=np.int64), 0, Batch(3, 2))
     yield "gather"
-    chance = Chance(rng)
-    chance.integers(9, np.zeros(2, dtype=np.int64))
+    stream = RandomStream(rng)
+    stream.integers(9, np.zeros(2, dtype=np.int64))
     yield "integers"
-    chance.normal(Batch(3, 2))
+    stream.normal(Batch(3, 2))
     yield "normal"
     with pytest.raises(ValueError, match="features"):
         net.forward(Batch(n_in + 1, 2))

@@ -45,9 +45,9 @@ def test_a_new_rule_is_one_override_and_cannot_change_the_number_of_links():
     net = Network([links], np.random.default_rng(0))
     for rule, place in ((WhereOneIs(eta=0.5), 7), (WhereOneIs(eta=0.5), 2)):
         object.__setattr__(rule, "where", slice(2, 4) if place == 7 else slice(0, 2))  # kept, or just dropped
-        with pytest.raises(ValueError, match=f"place {place} cannot grow a link: it has one"):
+        with pytest.raises(ValueError, match=f"position {place} cannot grow a link: it has one"):
             _ = rule.rewire(links, weights, NO_LUCK).links
-        with pytest.raises(ValueError, match=f"place {place} cannot grow a link: it has one"):
+        with pytest.raises(ValueError, match=f"position {place} cannot grow a link: it has one"):
             net.adapt(rule, NO_LUCK)
     assert net.links(0) == links
 

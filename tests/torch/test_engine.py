@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from rewirl.agents import ActionBox, TD3Agent, TD3Options, Transitions, WiringOptions
-from rewirl.nn import Batch, Chance, Network, Target
+from rewirl.nn import Batch, Network, RandomStream, Target
 from rewirl.topology import SET, Dense, RigL, Static, wire
 from rewirl.torch import Wiring, sparsify
 
@@ -79,7 +79,7 @@ class TorchTD3:
         r, d = (torch.from_numpy(x.array.T.copy()) for x in (batch.reward, batch.terminated))
         with torch.no_grad():
             normal = Batch(N_ACT, n)
-            Chance(self.rng).normal(normal)
+            RandomStream(self.rng).normal(normal)
             noise = (o.target_noise * torch.from_numpy(normal.array.T.copy())).clamp(-o.target_clip, o.target_clip)
             x2 = torch.cat([s2, (torch.tanh(self.targets["actor"](s2)) + noise).clamp(-1, 1)], 1)
             y = r + o.gamma * (1 - d) * torch.min(self.targets["critic1"](x2), self.targets["critic2"](x2))

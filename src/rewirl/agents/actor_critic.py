@@ -14,7 +14,7 @@ from rewirl.agents.box import ActionBox
 from rewirl.agents.costs import ActorCriticCosts, dense_links
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.transitions import Transitions
-from rewirl.nn import Batch, Chance, Network, Target, regress_each
+from rewirl.nn import Batch, Network, RandomStream, Target, regress_each
 from rewirl.policies.policy import ALGORITHMS
 from rewirl.topology import wire
 
@@ -68,7 +68,7 @@ class ActorCritic(Agent):
         self._averages = Averages()
         self._links_replaced = 0
         self._adam = options.adam
-        self._chance = Chance(rng)
+        self._random = RandomStream(rng)
         self._noise = Batch(self.n_act, options.batch)
         self._y = Batch(1, options.batch)
         # The loss's gradient at the critics' outputs, and at the actor's.
@@ -112,7 +112,7 @@ class ActorCritic(Agent):
 
     def _draw_noise(self) -> Batch:
         """ε ~ N(0, 1) for every action of a batch."""
-        self._chance.normal(self._noise)
+        self._random.normal(self._noise)
         return self._noise
 
     def _update_critics(self, batch: Transitions, y: Batch) -> None:

@@ -3,7 +3,7 @@
 Which links a network has is decided in `topology/`, what it learns in `agents/`.
 """
 
-from rewirl._core import Batch, Chance, gather
+from rewirl._core import Batch, RandomStream, gather
 from rewirl.nn.batched import backward_each, forward_each, regress_each, update_each
 from rewirl.nn.cores import available_cores
 from rewirl.nn.network import Adam, Network, batch_of
@@ -13,8 +13,8 @@ from rewirl.nn.target import Target
 __all__ = [
     "Adam",
     "Batch",
-    "Chance",
     "Network",
+    "RandomStream",
     "Target",
     "available_cores",
     "available_isas",

@@ -80,7 +80,7 @@ class Network:
             rng.uniform(-1, 1, layer.count + layer.n_out).astype(np.float32) / np.float32(np.sqrt(layer.n_in))
             for layer in links
         ]
-        self._set_in_place_order(np.concatenate(values), self._in_place_order())
+        self._set_by_position(np.concatenate(values), self._by_position())
 
     # ------------------------------------------------------------- computing
 
@@ -136,40 +136,40 @@ class Network:
         """Links that a dense network of these widths has."""
         return sum(n_in * n_out for n_in, n_out in pairwise(self.sizes))
 
-    def _in_places(
+    def _read(
         self, layer: int, kind: type[Kind], read: Callable[[int, NDArray[np.int64], NDArray[Kind]], None]
     ) -> tuple[Links, NDArray[Kind]]:
-        """The links of a layer, and what the core's `read` says of each in the order of places: (blocks, block)."""
+        """The links of a layer, and what the core's `read` says of each by position: (blocks, block)."""
         self._core.ranges(layer)  # refuses a layer that does not exist
         block = self._blocks[layer]
         values = np.empty((self._counts[layer] // block, block), dtype=kind)
-        places = np.empty(len(values), dtype=np.int64)
-        read(layer, places, values.reshape(-1))
-        return Links._known(self.sizes[layer], self.sizes[layer + 1], block, places), values
+        positions = np.empty(len(values), dtype=np.int64)
+        read(layer, positions, values.reshape(-1))
+        return Links._known(self.sizes[layer], self.sizes[layer + 1], block, positions), values
 
     def _wired(self, layer: int) -> tuple[Links, NDArray[np.int64]]:
-        return self._in_places(layer, np.int64, self._core.in_place_order)
+        return self._read(layer, np.int64, self._core.by_position)
 
     def _weighted(self, layer: int) -> tuple[Links, Floats]:
-        return self._in_places(layer, np.float32, self._core.weights_in_place_order)
+        return self._read(layer, np.float32, self._core.weights_by_position)
 
     def links(self, layer: int) -> Links:
         """The wiring of a layer as it is now."""
         return self._wired(layer)[0]
 
     def weights(self, layer: int) -> Floats:
-        """A copy of a layer's weights in the order of `links(layer).places`, shape (blocks, block)."""
+        """A copy of a layer's weights in the order of `links(layer)`, shape (blocks, block)."""
         return self._weighted(layer)[1]
 
     def biases(self, layer: int) -> Floats:
         """A layer's biases."""
-        return self.parameters[self.bias_positions(layer)]
+        return self.parameters[self.bias_slots(layer)]
 
-    def positions(self, layer: int) -> NDArray[np.int64]:
-        """Where the flat arrays have the links of a layer, in the order of `links(layer).places`: (blocks, block)."""
+    def slots(self, layer: int) -> NDArray[np.int64]:
+        """Where the flat arrays have the links of a layer, in the order of `links(layer)`: (blocks, block)."""
         return self._wired(layer)[1]
 
-    def bias_positions(self, layer: int) -> slice:
+    def bias_slots(self, layer: int) -> slice:
         """Where the flat arrays have the biases of a layer."""
         _, start = self._core.ranges(layer)
         return slice(start, start + self.sizes[layer + 1])
@@ -211,7 +211,7 @@ class Network:
         return sum(len(change.grown) * change.before.block for change in changes.values())
 
     def dense_gradient(self, layer: int) -> Floats:
-        """The loss's gradient at every place of a layer, from the last backward: for rules that grow by it."""
+        """The loss's gradient at every position of a layer, from the last backward: for rules that grow by it."""
         delta, x = self._core.layer_delta(layer).array, self._core.layer_input(layer).array
         # Not by BLAS, whose bits depend on the number of its threads.
         gradient: Floats = np.einsum("os,is->oi", delta, x)
@@ -248,23 +248,23 @@ class Network:
                 f"parameters are {len(self.parameters)} contiguous float32 numbers, not {_kind(values)}"
             ) from None
 
-    def _in_place_order(self, positions: Sequence[NDArray[np.int64]] | None = None) -> NDArray[np.int64]:
-        """Where the flat arrays have, layer by layer, the links in the order of their places, then the biases: an order
+    def _by_position(self, slots: Sequence[NDArray[np.int64]] | None = None) -> NDArray[np.int64]:
+        """Where the flat arrays have, layer by layer, the links by position, then the biases: an order
         that does not depend on how the core likes to keep them."""
         flat = np.arange(len(self.parameters))
-        positions = positions or [self.positions(layer) for layer in range(self.layers)]
-        parts = [(links.ravel(), flat[self.bias_positions(layer)]) for layer, links in enumerate(positions)]
+        slots = slots or [self.slots(layer) for layer in range(self.layers)]
+        parts = [(links.ravel(), flat[self.bias_slots(layer)]) for layer, links in enumerate(slots)]
         return np.concatenate([part for layer in parts for part in layer])
 
-    def _set_in_place_order(self, values: Floats, order: NDArray[np.int64]) -> None:
+    def _set_by_position(self, values: Floats, order: NDArray[np.int64]) -> None:
         flat = np.empty_like(values)
         flat[order] = values
         self.set_parameters(flat)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """Everything that the next update depends on, as plain arrays (copies), in the order of places."""
+        """Everything that the next update depends on, as plain arrays (copies), by position."""
         wired = [self._wired(layer) for layer in range(self.layers)]
-        order = self._in_place_order([positions for _, positions in wired])
+        order = self._by_position([slots for _, slots in wired])
         out: dict[str, NDArray[np.generic]] = {name: getattr(self, name)[order] for name in _FLAT}
         out["steps"] = np.array(self._core.steps, dtype=np.int64)
         for layer, (links, _) in enumerate(wired):
@@ -285,8 +285,8 @@ class Network:
             wiring.append(links)
         for layer, links in enumerate(wiring):
             self.rewire(layer, links)
-        order = self._in_place_order()
-        self._set_in_place_order(flat["parameters"], order)
+        order = self._by_position()
+        self._set_by_position(flat["parameters"], order)
         self.first_moments[order] = flat["first_moments"]
         self.second_moments[order] = flat["second_moments"]
         self._core.steps = int(steps)

@@ -55,20 +55,20 @@ class Target:
     def dense(self, layer: int) -> NDArray[np.float32]:
         """The layer as a matrix (outputs, inputs), zeros where there is no link: to look at, not to compute with."""
         links = self.online.links(layer)
-        extra_places, extra_weights = self._core.extra(layer)
-        by_place = np.zeros((links.n_places, links.block), dtype=np.float32)
-        by_place[links.places] = self._core.weights(layer)[self._order(layer)].reshape(-1, links.block)
-        by_place[extra_places] = extra_weights.reshape(-1, links.block)
-        return np.ascontiguousarray(by_place.reshape(links.n_in, links.n_out).T)
+        extra_positions, extra_weights = self._core.extra(layer)
+        by_position = np.zeros((links.n_places, links.block), dtype=np.float32)
+        by_position[links.places] = self._core.weights(layer)[self._order(layer)].reshape(-1, links.block)
+        by_position[extra_positions] = extra_weights.reshape(-1, links.block)
+        return np.ascontiguousarray(by_position.reshape(links.n_in, links.n_out).T)
 
     def biases(self, layer: int) -> NDArray[np.float32]:
         """A layer's biases."""
         return self._core.bias(layer)
 
     def _order(self, layer: int) -> NDArray[np.int64]:
-        """Where the core has the layer's weights, in the order of the network's places."""
+        """Where the core has the layer's weights, by position."""
         start, _ = self.online._core.ranges(layer)
-        return self.online.positions(layer).ravel() - start
+        return self.online.slots(layer).ravel() - start
 
     def state(self) -> dict[str, NDArray[np.generic]]:
         """Everything that the next update depends on, as plain arrays (copies). Goes with the state of its network."""

@@ -67,8 +67,8 @@ class Stack:
             network.rewire(layer, links)
         values = network.parameters.copy()
         for layer, links in enumerate(wiring):
-            values[network.positions(layer)] = _by_place(self.weight(layer), links)[links.places]
-            values[network.bias_positions(layer)] = self.bias(layer)
+            values[network.slots(layer)] = _by_place(self.weight(layer), links)[links.places]
+            values[network.bias_slots(layer)] = self.bias(layer)
         network.set_parameters(values)
 
     def copy_to_target(self, target: Target) -> None:

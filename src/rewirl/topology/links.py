@@ -166,18 +166,18 @@ class Links:
 def _checked(places: object, n_places: int) -> NDArray[np.int64]:
     """`places` as a read-only array of its own, or a refusal."""
     if not isinstance(places, np.ndarray) or places.dtype != np.int64:
-        raise TypeError(f"places must be an array of int64, not {kind_of(places)}")
+        raise TypeError(f"positions must be an array of int64, not {kind_of(places)}")
     if places.ndim != 1:
-        raise ValueError(f"places must have one dimension, not the shape {places.shape}")
+        raise ValueError(f"positions must have one dimension, not the shape {places.shape}")
     rising = places[1:] > places[:-1]
     if not rising.all():
         at = int(np.argmin(rising))
         before, after = places[at], places[at + 1]
         if before == after:
-            raise ValueError(f"place {after} is listed twice: every place must be there once")
-        raise ValueError(f"place {after} is listed after {before}: places must be sorted ascending")
+            raise ValueError(f"position {after} is listed twice: every position must be there once")
+        raise ValueError(f"position {after} is listed after {before}: positions must be sorted ascending")
     if len(places) and not 0 <= (wrong := places[0]) <= (wrong := places[-1]) < n_places:
-        raise ValueError(f"place {wrong} does not exist: this layer has the places 0 to {n_places - 1}")
+        raise ValueError(f"position {wrong} does not exist: this layer has the positions 0 to {n_places - 1}")
     # Copied unless nobody else can write to it: a wiring that changes under a kernel is a crash.
     return places if _is_ours(places) else _owned(np.array(places, order="C"))
 

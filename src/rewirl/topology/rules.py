@@ -31,7 +31,7 @@ class Change:
         """The new wiring, with as many links as the old one."""
         old = self.before
         if (taken := np.isin(self.grown, old.places, assume_unique=True)).any():
-            raise ValueError(f"place {self.grown[taken][0]} cannot grow a link: it has one")
+            raise ValueError(f"position {self.grown[taken][0]} cannot grow a link: it has one")
         kept = np.delete(old.places, np.searchsorted(old.places, self.dropped))
         # the stable sort merges two sorted runs in one pass
         places = np.sort(np.concatenate([kept, self.grown]), kind="stable")

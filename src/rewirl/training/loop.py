@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rewirl.agents import Agent, Transitions
 from rewirl.envs.environment import Environment, Floats
-from rewirl.nn import Chance
+from rewirl.nn import RandomStream
 from rewirl.training.measurements import Episode
 from rewirl.training.replay import Replay
 
@@ -30,12 +30,12 @@ class Loop:
         rng: np.random.Generator,
         initial: Callable[[Floats, np.random.Generator], Floats] | None = None,
     ) -> None:
-        """`initial` chooses the actions of the random steps instead of chance."""
+        """`initial` chooses the actions of the random steps instead of random ones."""
         self.env, self.agent, self.replay = env, agent, replay
         self.random_steps, self.env_seed, self.rng = random_steps, env_seed, rng
-        self._initial = initial or self._by_chance
+        self._initial = initial or self._at_random
         self._batch = Transitions(env.n_obs, env.box.size, agent.options.batch)
-        self._chance, self._chosen = Chance(rng), np.empty(agent.options.batch, dtype=np.int64)
+        self._random, self._chosen = RandomStream(rng), np.empty(agent.options.batch, dtype=np.int64)
         self.step = 0
         self.episodes = 0
         self.acted = 0
@@ -56,7 +56,7 @@ class Loop:
 
     def _advance(self, until: int) -> Episode | None:
         step_env, replay, agent, batch = self.env.step, self.replay, self.agent, self._batch
-        integers, chosen, records = self._chance.integers, self._chosen, replay.records
+        integers, chosen, records = self._random.integers, self._chosen, replay.records
         while self.step < until:
             obs = self._begin_episode() if self._obs is None else self._obs
             action = self._choose(obs) if self._action is None else self._action
@@ -82,7 +82,7 @@ class Loop:
         self.acted += 1
         return self.agent.explore(obs)
 
-    def _by_chance(self, _: Floats, rng: np.random.Generator) -> Floats:
+    def _at_random(self, _: Floats, rng: np.random.Generator) -> Floats:
         return rng.uniform(-1, 1, self.env.box.size).astype(np.float32)
 
     def _keep(self, action: Floats) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewirl.nn import Batch, Chance
+from rewirl.nn import Batch, RandomStream
 
 from .oracle import seeds
 
@@ -31,7 +31,7 @@ def test_integers_are_lemires(kind, below):
     if kind is np.random.MT19937:  # whose numbers are of 32 bits
         halves = list(bits)
         bits = iter([high << 32 | low for high, low in zip(halves[::2], halves[1::2], strict=True)])
-    Chance(np.random.Generator(kind(5))).integers(below, out)
+    RandomStream(np.random.Generator(kind(5))).integers(below, out)
     fair = (bits_ for bits_ in bits if bits_ * below % 2**64 >= 2**64 % below)
     assert out.tolist() == [next(fair) * below >> 64 for _ in out]
 
@@ -39,7 +39,7 @@ def test_integers_are_lemires(kind, below):
 @given(st.integers(1, 9), st.integers(1, 200), seeds)
 def test_normals_are_those_of_box_and_muller(features, size, seed):
     rng, out = np.random.default_rng(seed), Batch(features, size)
-    Chance(rng).normal(out)
+    RandomStream(rng).normal(out)
     again = np.random.default_rng(seed)
     times = -(-features * size // 64)
     wanted = np.concatenate([normals_of(again.bit_generator.random_raw(32)) for _ in range(times)])
@@ -49,7 +49,7 @@ def test_normals_are_those_of_box_and_muller(features, size, seed):
 
 def test_normals_are_normal():
     out = Batch(100, 10_000)
-    Chance(np.random.default_rng(1)).normal(out)
+    RandomStream(np.random.default_rng(1)).normal(out)
     z = out.array.astype(np.float64).ravel()
     for power, moment, spread in [(1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)]:  # spread: the variance of z^power
         assert abs((z**power).mean() - moment) < 4 * np.sqrt(spread / len(z)), power
@@ -62,23 +62,23 @@ def test_normals_are_normal():
 def test_a_part_of_a_batch_is_filled_and_the_rest_left_alone():
     whole = Batch(5, 70)
     whole.array[...] = 7
-    Chance(np.random.default_rng(0)).normal(whole.rows(1, 3))
+    RandomStream(np.random.default_rng(0)).normal(whole.rows(1, 3))
     assert (whole.array[[0, 3, 4]] == 7).all()
     assert (whole.array[1:3] != 7).all()
 
 
 def test_a_state_set_later_is_the_one_that_is_drawn_from():
     rng, first, second = np.random.default_rng(0), np.empty(9, np.int64), np.empty(9, np.int64)
-    chance, state = Chance(rng), rng.bit_generator.state
-    chance.integers(1000, first)
+    stream, state = RandomStream(rng), rng.bit_generator.state
+    stream.integers(1000, first)
     rng.bit_generator.state = state
-    chance.integers(1000, second)
+    stream.integers(1000, second)
     assert first.tolist() == second.tolist()
 
 
 def test_who_holds_the_generators_lock_is_not_disturbed():
     rng, out = np.random.default_rng(0), np.full(9, -1)
-    thread = threading.Thread(target=Chance(rng).integers, args=(1000, out))
+    thread = threading.Thread(target=RandomStream(rng).integers, args=(1000, out))
     with rng.bit_generator.lock:
         thread.start()
         thread.join(0.05)
@@ -89,10 +89,10 @@ def test_who_holds_the_generators_lock_is_not_disturbed():
 
 def test_the_generator_outlives_its_names():
     out = np.empty(9, np.int64)
-    chance = Chance(np.random.default_rng(0))
-    chance.integers(1000, out)
+    stream = RandomStream(np.random.default_rng(0))
+    stream.integers(1000, out)
     again = np.empty(9, np.int64)
-    Chance(np.random.default_rng(0)).integers(1000, again)
+    RandomStream(np.random.default_rng(0)).integers(1000, again)
     assert out.tolist() == again.tolist()
 
 
@@ -100,7 +100,7 @@ def test_the_generator_outlives_its_names():
 def test_no_numbers_to_choose_from(below):
     out, rng = np.full(3, 7), np.random.default_rng(0)
     with pytest.raises(ValueError, match=f"from 0 up to, but not, {below}"):
-        Chance(rng).integers(below, out)
+        RandomStream(rng).integers(below, out)
     assert out.tolist() == [7, 7, 7]
     assert rng.bit_generator.lock.acquire(blocking=False), "the lock is free again"
 
@@ -108,10 +108,10 @@ def test_no_numbers_to_choose_from(below):
 @pytest.mark.parametrize("out", [np.zeros(3, np.int32), np.zeros(3), np.zeros(6, np.int64)[::2], [0, 0, 0]])
 def test_integers_go_into_int64_only(out):
     with pytest.raises(TypeError, match="incompatible function arguments"):
-        Chance(np.random.default_rng(0)).integers(5, out)
+        RandomStream(np.random.default_rng(0)).integers(5, out)
 
 
 @pytest.mark.parametrize("generator", [None, 3, np.random.RandomState(0), np.random.PCG64(0)])
 def test_chance_comes_from_a_generator(generator):
     with pytest.raises(TypeError, match=r"numpy\.random\.default_rng\(seed\) makes one"):
-        Chance(generator)
+        RandomStream(generator)

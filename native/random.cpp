@@ -1,4 +1,4 @@
-#include "chance.h"
+#include "random.h"
 
 #include <algorithm>
 #include <stdexcept>
