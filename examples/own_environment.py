@@ -18,7 +18,7 @@ from rewirl import SET, TD3
 
 
 class Docking(gymnasium.Env):
-    """Reach the origin slowly. All random numbers come from `self.np_random`, so that runs repeat and resume bit by bit."""
+    """Reach the origin slowly. It draws from `self.np_random` only, so that runs repeat and resume bit by bit."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
     observation_space = Box(-np.inf, np.inf, (6,), dtype=np.float32)  # flat: where it is, how fast, the current

@@ -80,7 +80,7 @@ class Run:
 
     def begin(self, replay: Replay) -> None:
         """A fresh agent at step 0."""
-        # All random numbers come from the seed: the agent's, the loop's, the environment's, and (key 3) each evaluation's.
+        # All randomness comes from the seed: the agent's, the loop's, the environment's, and (key 3) each evaluation's.
         agent, loop, env = np.random.SeedSequence(self.config.seed).spawn(3)
         self.agent = self.config.build_agent(self._env.n_obs, self._env.box, np.random.default_rng(agent))
         self.loop = Loop(
