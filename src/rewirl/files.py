@@ -1,14 +1,19 @@
-"""Writing files so that nobody ever sees half of one, even after a power cut; hashes and JSON of their contents."""
+"""Writing files so that nobody ever sees half of one, even after a power cut, and never through a symbolic link."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import secrets
-from contextlib import suppress
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from rewirl.errors import Refused
 
 
 def write_aside(path: Path, content: bytes) -> None:
@@ -28,9 +33,9 @@ def write_aside(path: Path, content: bytes) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def write_new(path: Path, content: bytes) -> None:
+def write_new(path: Path, content: bytes, within: int | None = None) -> None:
     """A file that is on its way to the disk when this returns; `sync` waits until it is there."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    fd = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, within)
     try:
         view = memoryview(content)
         while view:
@@ -39,13 +44,56 @@ def write_new(path: Path, content: bytes) -> None:
         os.close(fd)
 
 
-def sync(path: Path) -> None:
+def sync(path: Path, within: int | None = None) -> None:
     """Waits until a file, or what was created, renamed or removed in a folder, is on the disk."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(_in(path, within), os.O_RDONLY | os.O_CLOEXEC, dir_fd=within)
     try:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def open_file(path: Path, flags: int, within: int | None = None) -> int:
+    """The descriptor of a regular file, for everything that a run writes in place. Refused for a link, pipe or device:
+    whoever put it there could choose which file is written. `within` is the descriptor of its folder."""
+    with _refusing_links(path, within):
+        fd = os.open(_in(path, within), flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666, dir_fd=within)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise Refused(f"{path} is not a regular file: move it away, so that rewirl can write its own")
+    return fd
+
+
+def open_folder(path: Path, within: int | None = None) -> int:
+    """The descriptor of a folder: what is done by it happens there, even if its name is given to a link meanwhile."""
+    with _refusing_links(path, within):
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(_in(path, within), flags, dir_fd=within)
+
+
+def refuse_link(path: Path, within: int | None = None) -> None:
+    """Refused if there is a symbolic link where rewirl is about to write or delete."""
+    try:
+        mode = os.stat(_in(path, within), dir_fd=within, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISLNK(mode):
+        raise Refused(f"{path} is a symbolic link: rewirl does not write or delete through links; move it away")
+
+
+def _in(path: Path, within: int | None) -> Path | str:
+    """What the system is asked for: the whole path is then for messages alone."""
+    return path if within is None else path.name
+
+
+@contextmanager
+def _refusing_links(path: Path, within: int | None) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+            refuse_link(path, within)
+        raise
 
 
 def sha256(content: bytes | memoryview) -> str:

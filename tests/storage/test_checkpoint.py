@@ -229,14 +229,16 @@ class PowerCut:
 
     def _watched(self, name: str, real: Any) -> Any:
         def call(*args: Any, **more: Any) -> Any:
+            within = next((more[key] for key in ("dir_fd", "src_dir_fd") if more.get(key) is not None), None)
+            first = self._paths.get(within, Path()) / args[0] if name in ("open", "rename") else Path()
             if name == "rename":
-                self.at_rename.append({path for path in self.lost if path.is_relative_to(args[0])})
-                self.lost.add(Path(args[1]).parent)
+                self.at_rename.append({path for path in self.lost if path.is_relative_to(first)})
+                self.lost.add(first.parent)
             done = real(*args, **more)
             if name == "open":
-                self._paths[done] = Path(args[0])
+                self._paths[done] = first
                 if args[1] & os.O_CREAT:
-                    self.lost |= {Path(args[0]), Path(args[0]).parent}
+                    self.lost |= {first, first.parent}
             elif name == "write":
                 self.lost.add(self._paths[args[0]])
             elif name == "fsync":

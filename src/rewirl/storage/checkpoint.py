@@ -8,18 +8,19 @@ A folder has its final name only when everything in it is on the disk.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from rewirl.files import sha256, sync, write_new
+from rewirl.files import sha256
+from rewirl.storage.directory import Directory
 from rewirl.storage.disk_errors import room_for
 
 KEPT = 2
 """Checkpoints that are kept: should the last one be damaged, there is the one before."""
 MANIFEST = "MANIFEST"
+WRITING, REMOVING = ".writing", ".removing"
+"""Folders that a kill may leave behind."""
 REPLACED = ".replaced-"
 """Before the name of a checkpoint while another one of the same step takes its place."""
 HEADER = "# rewirl checkpoint; the lines below are for sha256sum -c"
@@ -33,55 +34,68 @@ class Damaged(Exception):
 def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
     """A new checkpoint in `folder`; older ones than the last two go. One of the same step is replaced, unless it says
     the same: evaluations may have been on their way when it was made."""
-    final, aside = folder / f"step-{step:09d}", folder / ".writing"
+    final = folder / f"step-{step:09d}"
     manifest = _manifest(files)
-    if final.exists() and _same(final / MANIFEST, manifest):
+    if _same(final / MANIFEST, manifest):
         return final
     before = next(iter(found(folder)), None)
     needed = len(manifest) + sum(map(len, files.values()))
     consolation = f"the checkpoint {before} is whole" if before else "there was no checkpoint before it"
-    with room_for("a checkpoint", needed, folder, consolation):
+    with room_for("a checkpoint", needed, folder, consolation), Directory(folder) as here:
         try:
-            shutil.rmtree(aside, ignore_errors=True)
-            os.mkdir(aside)
-            parts = {**files, MANIFEST: manifest}
-            for name, content in parts.items():
-                write_new(aside / name, content)
-            for name in parts:  # after all writes: the first of these takes most of the others along
-                sync(aside / name)
-            sync(aside)
-            replaced = folder / f"{REPLACED}{final.name}"
-            if final.exists():
-                os.rename(final, replaced)
-            os.rename(aside, final)
-            sync(folder)
-            shutil.rmtree(replaced, ignore_errors=True)
+            here.remove(WRITING)
+            _write_aside(here, {**files, MANIFEST: manifest})
+            replaced = f"{REPLACED}{final.name}"
+            if here.has(final.name):
+                here.rename(final.name, replaced)
+            here.rename(WRITING, final.name)
+            here.sync()
+            here.remove(replaced)
         except OSError:
-            shutil.rmtree(aside, ignore_errors=True)
+            here.remove(WRITING)
             raise
     clean(folder)
     return final
 
 
+def _write_aside(here: Directory, parts: Mapping[str, bytes]) -> None:
+    with here.make_folder(WRITING) as aside:
+        for name, content in parts.items():
+            aside.write(name, content)
+        for name in parts:  # after all writes: the first of these takes most of the others along
+            aside.sync(name)
+        aside.sync()
+
+
 def read(path: Path) -> dict[str, bytes]:
     """All files of a checkpoint, if they are what was written."""
     try:
-        manifest = (path / MANIFEST).read_bytes()
+        with Directory(path) as here:
+            return _read(here)
     except OSError as error:
-        raise Damaged(f"{path / MANIFEST} cannot be read: {error.strerror}") from None
+        raise Damaged(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _read(here: Directory) -> dict[str, bytes]:
+    path = here.path
+    manifest = _content(here, MANIFEST)
     files: dict[str, bytes] = {}
     for name, known in _entries(path / MANIFEST, manifest).items():
-        try:
-            files[name] = (path / name).read_bytes()
-        except OSError as error:
-            raise Damaged(f"{path / name} cannot be read: {error.strerror}") from None
+        files[name] = _content(here, name)
         if sha256(files[name]) != known:
             raise Damaged(f"{path / name} is damaged: it does not have the SHA-256 that it was written with")
-    if extra := {entry.name for entry in path.iterdir()} - {MANIFEST, *files}:
+    if extra := set(here.names()) - {MANIFEST, *files}:
         raise Damaged(f"{path / min(extra)} does not belong there")
     if _manifest(files) != manifest:
         raise Damaged(f"{path / MANIFEST} is damaged: it is not what the files in it give")
     return files
+
+
+def _content(here: Directory, name: str) -> bytes:
+    try:
+        return here.read(name)
+    except OSError as error:
+        raise Damaged(f"{here.path / name} cannot be read: {error.strerror}") from None
 
 
 def found(folder: Path) -> list[Path]:
@@ -94,12 +108,16 @@ def found(folder: Path) -> list[Path]:
 
 def recover(folder: Path) -> None:
     """Puts back what a kill left between two names."""
-    for replaced in folder.glob(f"{REPLACED}step-*"):
-        final = folder / replaced.name.removeprefix(REPLACED)
-        if final.exists():
-            shutil.rmtree(replaced, ignore_errors=True)
-        else:
-            os.rename(replaced, final)
+    if not folder.is_dir():
+        return
+    with Directory(folder) as here:
+        for replaced in here.names():
+            final = replaced.removeprefix(REPLACED)
+            if replaced != final and NAME.fullmatch(final):
+                if here.has(final):
+                    here.remove(replaced)
+                else:
+                    here.rename(replaced, final)
 
 
 def _same(path: Path, manifest: bytes) -> bool:
@@ -115,19 +133,20 @@ def step_of(path: Path) -> int:
 
 def clean(folder: Path) -> None:
     """Removes what a kill left behind, and checkpoints that are not kept."""
-    for leftover in (".writing", ".removing"):
-        shutil.rmtree(folder / leftover, ignore_errors=True)
+    with Directory(folder) as here:
+        for leftover in (WRITING, REMOVING):
+            here.remove(leftover)
     for old in found(folder)[KEPT:]:
         remove(old)
 
 
 def remove(path: Path) -> None:
     """Takes a folder's name away before its files: a checkpoint is never there in part."""
-    if path.exists():
-        gone = path.with_name(".removing")
-        shutil.rmtree(gone, ignore_errors=True)
-        os.rename(path, gone)
-        shutil.rmtree(gone)
+    with Directory(path.parent) as here:
+        if here.has(path.name):
+            here.remove(REMOVING)
+            here.rename(path.name, REMOVING)
+            here.remove(REMOVING)
 
 
 def _manifest(files: Mapping[str, bytes]) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rewirl.errors import Refused
-from rewirl.files import from_json, to_json, write_aside
+from rewirl.files import from_json, refuse_link, to_json, write_aside, write_new
 from rewirl.policies.policy import Policy
 from rewirl.storage.lock import living_holder_of
 from rewirl.storage.tables import parse, whole_lines
@@ -18,6 +19,8 @@ from rewirl.training.measurements import EvaluationRow
 
 LEFTOVERS = (".policy.", ".best_policy.", ".initial_policy.", ".status.", ".config.", ".about.")
 """How the names of files begin that were being written over."""
+OTHERS = ("lock", "train.log", "tensorboard", "wandb")
+"""What is written into a run folder by locks, sweeps and loggers."""
 
 
 class RunFolder:
@@ -48,8 +51,8 @@ class RunFolder:
                 new = False
             if not os.access(self.path, os.W_OK | os.X_OK):
                 raise PermissionError(13, os.strerror(13))
-            trial = self.path / ".trial"
-            trial.write_bytes(b"")
+            trial = self.path / f".trial.{secrets.token_hex(4)}"
+            write_new(trial, b"")
             trial.unlink()
         except OSError as error:
             if new:
@@ -68,6 +71,17 @@ class RunFolder:
         self.clean()
         with suppress(OSError):
             self.checkpoints.rmdir()
+
+    def refuse_links(self) -> None:
+        """Refused if anything that a run writes or deletes is a symbolic link; a folder of the user's choice may be
+        reached by one."""
+        own = {*OTHERS, *(file.name for file in vars(self).values() if file != self.path)}
+        for entry in os.scandir(self.path):
+            if entry.name in own or entry.name.startswith(LEFTOVERS):
+                refuse_link(Path(entry.path))
+        for where, folders, files in os.walk(self.checkpoints):
+            for name in (*folders, *files):
+                refuse_link(Path(where, name))
 
     def set_status(self, state: str, step: int, message: str = "") -> None:
         write_aside(self.status, to_json({"state": state, "step": step, "message": message}))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rewirl.errors import Refused
-from rewirl.files import from_json, to_json
+from rewirl.files import from_json, open_file, to_json
 from rewirl.storage.disk_errors import FULL
 
 SIGN_SECONDS = 10.0
@@ -64,7 +64,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         self._path = folder / "lock"
         try:
-            self._fd: int | None = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._fd: int | None = open_file(self._path, os.O_RDWR | os.O_CREAT)
             try:
                 self._take(self._fd)
             except BaseException:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from rewirl.errors import Refused
-from rewirl.files import sha256
+from rewirl.files import open_file, sha256
 from rewirl.memory import shown_bytes
 from rewirl.training.replay import Replay, Shape
 
@@ -22,7 +22,8 @@ class ReplayFile(Replay):
 
     def __init__(self, path: Path, capacity: int, slots: int, shape: Shape) -> None:
         self.path = path
-        self._map = np.memmap(path, np.float32, "r+", shape=(slots, shape.width))
+        with os.fdopen(open_file(path, os.O_RDWR), "r+b") as file:
+            self._map = np.memmap(file, np.float32, "r+", shape=(slots, shape.width))
         super().__init__(np.asarray(self._map), capacity, shape)  # a plain array: memmap's own indexing is slow
         self._hashes: dict[int, str] = {}
         self._hashed = 0
@@ -103,7 +104,7 @@ def _reserve(path: Path, have: int, slots: int, shape: Shape) -> None:
             f"{shown_bytes(free)} are free in {path.parent}: take a smaller replay_size"
         )
     size = slots * shape.width * 4
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    fd = open_file(path, os.O_RDWR | os.O_CREAT)
     try:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(fd, 0, size)

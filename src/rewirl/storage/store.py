@@ -27,6 +27,7 @@ class FolderStore:
 
     def __init__(self, place: RunFolder) -> None:
         self.place = place
+        place.refuse_links()
         self._lock = Lock(place.path)
         self._evaluations = Table(EvaluationRow, place.evaluations)
         self._progress = Table(Episode, place.progress)

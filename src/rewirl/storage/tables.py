@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
+from rewirl.files import open_file
 from rewirl.storage.disk_errors import complaining
 from rewirl.training.measurements import Episode, EvaluationRow
 
@@ -27,7 +29,7 @@ class Table(Generic[Row]):
         if self._path:
             content = content or _line(self._columns)
             with complaining(self._path):
-                self._file = self._path.open("r+b" if self._path.exists() else "w+b")
+                self._file = os.fdopen(open_file(self._path, os.O_RDWR | os.O_CREAT), "r+b")
                 if self._file.read(len(content)) != content:
                     self._file.seek(0)
                     self._file.write(content)

@@ -9,6 +9,7 @@ run cuts it back to its checkpoint.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.files import sync
+from rewirl.files import open_file, sync
 from rewirl.nn import Network
 from rewirl.storage.disk_errors import complaining
 from rewirl.topology import Links
@@ -40,7 +41,7 @@ class WiringLog:
         head = json.dumps(sizes).encode() + b"\n"
         length = len(head) + rows * sum(_bytes(*layer) for *_, layer in _layers(sizes))
         with complaining(self._path):
-            self._file = self._path.open("r+b" if self._path.exists() else "w+b")
+            self._file = os.fdopen(open_file(self._path, os.O_RDWR | os.O_CREAT), "r+b")
             whole = self._file.read(len(head)) == head and self._file.seek(0, 2) >= length
             self._file.seek(0)
             self._file.write(head)

@@ -20,7 +20,7 @@ from rewirl.experiments.report.page import Page
 from rewirl.experiments.report.page_data import page_data
 from rewirl.experiments.report.style import inks_for
 from rewirl.experiments.report.tables import all_tables
-from rewirl.files import to_json
+from rewirl.files import refuse_link, to_json
 
 PAGE, MARK = "index.html", "report.json"
 ENTRIES = (PAGE, MARK, "figures", "tables")
@@ -44,6 +44,8 @@ def check(out: Path) -> None:
             raise Refused(f"a report needs {name}, which is not installed: pip install 'rewirl[report]'")
     if out.exists() and not (out.is_dir() and ((out / MARK).is_file() or not any(out.iterdir()))):
         raise Refused(f"{out} exists and is no report: choose another --out, or empty it")
+    for name in ENTRIES:
+        refuse_link(out / name)
 
 
 def write_report(

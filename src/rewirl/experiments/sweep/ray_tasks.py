@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.experiments.sweep.workers import LOG, Ending
+from rewirl.files import open_file
 from rewirl.storage import resume, start
 from rewirl.storage.lock import STALE, Holder, InUse
 from rewirl.training import EvaluationRow, Observer, Run
@@ -102,7 +103,8 @@ def train_here(config: str, folder: str) -> tuple[int, str]:
     """One run in this process, begun or gone on with; how it ended, as `rewirl train` would."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
-    with (path / LOG).open("a", encoding="utf-8", buffering=1) as log:
+    descriptor = open_file(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    with os.fdopen(descriptor, "a", encoding="utf-8", buffering=1) as log:
         try:
             with _opened(RunConfig.from_toml(config), path, LogLines(log)) as run:
                 if not run.done:

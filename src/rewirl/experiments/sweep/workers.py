@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rewirl.errors import Stopped
+from rewirl.files import open_file
 from rewirl.memory import free_memory
 from rewirl.training.config import RunConfig
 
@@ -90,7 +91,7 @@ class Processes:
         file.write_text(config.to_toml(), encoding="utf-8")
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "rewirl", "train", "--config", str(file), "--run-dir", str(folder.resolve())]
-        with (folder / LOG).open("ab") as log:
+        with os.fdopen(open_file(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab") as log:
             since = log.tell()
             process = subprocess.Popen(
                 command,

@@ -24,7 +24,7 @@ from rewirl.experiments.analysis.trained_runs import Floats
 from rewirl.experiments.sweep.progress import ProgressReader
 from rewirl.experiments.sweep.workers import Ending, Workers
 from rewirl.experiments.tune.search_space import Space, configs_of
-from rewirl.files import write_aside
+from rewirl.files import refuse_link, write_aside
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.lock import Lock, living_holder_of
 from rewirl.training import EvaluationRow
@@ -219,6 +219,7 @@ class Tuning:
     # ------------------------------------------------------------------- the files
 
     def _opened(self) -> Any:
+        refuse_link(self.folder / JOURNAL)
         journal = self._optuna.storages.journal
         storage = self._optuna.storages.JournalStorage(journal.JournalFileBackend(str(self.folder / JOURNAL)))
         steps = int(self.base["steps"])
