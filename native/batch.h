@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "limits.h"
+
 namespace rewirl {
 
 constexpr int64_t kPad = 16;  // floats: the widest vector, and one cache line
@@ -33,8 +35,7 @@ class Batch {
     if (features < 1 || size < 1)
       throw std::invalid_argument("a batch needs at least one feature and one sample, not " + std::to_string(features) +
                                   " × " + std::to_string(size));
-    constexpr int64_t most = int64_t(1) << 30;  // their product must fit 64 bits
-    if (features > most || size > most)
+    if (features > kMaxBatch || size > kMaxBatch)
       throw std::invalid_argument("a batch has at most 2^30 features and samples, not " + std::to_string(features) + " × " +
                                   std::to_string(size));
     stride_ = padded(size);

@@ -2,12 +2,11 @@
 // set.
 #pragma once
 #include "kernels.h"
+#include "limits.h"
 #include "simd.h"
 
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
-
-constexpr float kLogStdMin = -20, kLogStdMax = 2;  // as in deploy/policy.py
 
 // NaN stays.
 REWIRL_INLINE vec clamped(vec x, float low, float high) {

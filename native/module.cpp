@@ -12,6 +12,7 @@
 
 #include "random.h"
 #include "gather.h"
+#include "limits.h"
 #include "losses.h"
 #include "network.h"
 #include "runtime.h"
@@ -318,6 +319,11 @@ NB_MODULE(_core, m) {
   m.def("threads", &threads);
   m.def("set_threads", &set_threads, "n"_a, "spin"_a);
   m.def("kernel_seconds", &kernel_seconds);
+  m.attr("MAX_WIDTH") = kMaxWidth;
+  m.attr("MAX_BATCH") = kMaxBatch;
+  m.attr("MAX_THREADS") = kMaxThreads;
+  m.attr("BLOCKS") = nb::make_tuple(kBlocks[0], kBlocks[1], kBlocks[2]);
+  m.attr("LOG_STD") = nb::make_tuple(kLogStdMin, kLogStdMax);
   m.attr("compiler") = REWIRL_COMPILER;
   m.attr("sources") = REWIRL_SOURCES;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels.h"
+#include "limits.h"
 
 namespace rewirl {
 
@@ -18,7 +19,6 @@ const Kernels& kernels();
 // Throws std::invalid_argument for a name that is not available.
 void select_isa(const std::string& name);
 
-constexpr int kMaxThreads = 256;
 int threads();
 // Throws std::invalid_argument below 1 or above kMaxThreads. Threads that wait may spin for a moment if each has a core.
 void set_threads(int n, bool spin = true);

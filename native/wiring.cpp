@@ -1,11 +1,13 @@
 #include "wiring.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <string>
 
 #include "grouping.h"
+#include "limits.h"
 #include "runtime.h"
 
 namespace rewirl {
@@ -150,9 +152,10 @@ void count_by_columns(const GroupedLinks& links, uint32_t* counts) {
 }  // namespace
 
 Shape checked_shape(int64_t n_in, int64_t n_out, int64_t block) {
-  if (n_in < 1 || n_in > 65535 || n_out < 1 || n_out > 65535)
-    throw std::invalid_argument("a layer's widths must be from 1 to 65535, not " + str(n_in) + " and " + str(n_out));
-  if (block != 1 && block != 2 && block != 4) throw std::invalid_argument("block must be 1, 2 or 4, not " + str(block));
+  if (n_in < 1 || n_in > kMaxWidth || n_out < 1 || n_out > kMaxWidth)
+    throw std::invalid_argument("a layer's widths must be from 1 to " + str(kMaxWidth) + ", not " + str(n_in) + " and " + str(n_out));
+  if (std::find(std::begin(kBlocks), std::end(kBlocks), block) == std::end(kBlocks))
+    throw std::invalid_argument("block must be 1, 2 or 4, not " + str(block));
   if (n_out % block) throw std::invalid_argument("block " + str(block) + " does not divide the layer's width " + str(n_out));
   return {int(n_in), int(n_out), int(block)};
 }

@@ -5,6 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+MAX_WIDTH: int
+MAX_BATCH: int
+MAX_THREADS: int
+BLOCKS: tuple[int, int, int]
+LOG_STD: tuple[float, float]
 compiler: str
 sources: str
 

@@ -16,8 +16,8 @@ from rewirl import nn
 from rewirl.agents.options import SACOptions, TD3Options
 from rewirl.cli import main
 from rewirl.cli.main import COMMANDS
-from rewirl.cli.ui.run_plan import MOST_THREADS
 from rewirl.envs.catalogue import TASKS
+from rewirl.limits import MAX_THREADS
 from rewirl.training.config import RunConfig
 
 TINY = ("--hidden", "8", "8", "--steps", "50", "--random-steps", "20")
@@ -125,8 +125,8 @@ def test_unwritable_run_folder(capsys, tmp_path):
 
 
 def test_most_threads_are_those_of_the_core():
-    with pytest.raises(ValueError, match=f"from 1 to {MOST_THREADS},"):
-        nn.set_threads(MOST_THREADS + 1)
+    with pytest.raises(ValueError, match=f"from 1 to {MAX_THREADS},"):
+        nn.set_threads(MAX_THREADS + 1)
 
 
 def test_pickle_is_refused_as_a_policy(capsys, tmp_path):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rewirl.limits import MAX_WIDTH
 from rewirl.nn import Network, batch_of
 from rewirl.policies import PolicyLayer
 from rewirl.policies import layer as layer_module
 from rewirl.topology import SET, Dense, wire
-from rewirl.topology._checks import MAX_WIDTH
 
 
 def ints(*values: int) -> np.ndarray:

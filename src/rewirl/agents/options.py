@@ -8,11 +8,9 @@ from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any, Literal
 
+from rewirl.limits import MAX_BATCH
 from rewirl.nn import Adam
 from rewirl.topology import Dense, Rule, link_counts
-
-MAX_BATCH = 2**30
-"""What the core can count."""
 
 
 @dataclass(frozen=True, kw_only=True)

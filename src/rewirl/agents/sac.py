@@ -13,9 +13,9 @@ from rewirl.agents.actor_critic import ActorCritic, Floats, State
 from rewirl.agents.box import ActionBox
 from rewirl.agents.options import Options, SACOptions, WiringOptions
 from rewirl.agents.transitions import Transitions
+from rewirl.limits import LOG_STD
 from rewirl.nn import Batch, backward_each, forward_each, update_each
 from rewirl.nn.losses import ascend_lower, soft_bellman, squash, through_squash
-from rewirl.policies.policy import LOG_STD
 
 
 class SACAgent(ActorCritic):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rewirl.agents import ActionBox
 from rewirl.envs.task_names import full_name, newer
 from rewirl.errors import Refused, nearest
+from rewirl.limits import MAX_WIDTH
 
 Floats = NDArray[np.float32]
 Env: TypeAlias = "gymnasium.Env[Any, Any]"
@@ -215,8 +216,8 @@ def _flat_observations(env: Env, task: str) -> int:
         raise Refused(f"{task} has {type(space).__name__} observations: {SUPPORTED}{_flatten(space)}")
     if len(space.shape) != 1:
         raise Refused(f"{task} has observations of shape {space.shape}: {SUPPORTED}{_flatten(space)}")
-    if not 1 <= space.shape[0] <= 65_535:
-        raise Refused(f"{task} has {space.shape[0]} numbers in an observation: 1 to 65535 are supported")
+    if not 1 <= space.shape[0] <= MAX_WIDTH:
+        raise Refused(f"{task} has {space.shape[0]} numbers in an observation: 1 to {MAX_WIDTH} are supported")
     return space.shape[0]
 
 

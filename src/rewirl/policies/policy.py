@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rewirl.limits import LOG_STD
 from rewirl.policies import sealed_file as container
 from rewirl.policies.layer import Floats, PolicyLayer, _owned
 from rewirl.policies.sealed_file import PolicyFileError
@@ -25,8 +26,6 @@ PARTS = ("indptr", "columns", "weights", "bias")
 """Arrays of a layer in the file."""
 ALGORITHMS = {"td3": 1, "sac": 2}
 """Outputs of the network per dimension of the action: TD3 has the action alone, SAC mean and log-std."""
-LOG_STD = (np.float32(-20), np.float32(2))
-"""What SAC's log-std is clamped to."""
 OWN_METADATA = ("format", "format_version", "rewirl", "algorithm", "task", "sizes", "links", "sha256")
 """Names in the file's metadata that are the format's own."""
 

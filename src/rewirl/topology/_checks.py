@@ -10,13 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rewirl.limits import BLOCKS, MAX_WIDTH
+
 Floats: TypeAlias = NDArray[np.floating[Any]]
-
-BLOCKS = (1, 2, 4)
-"""Numbers of output rows that may share one input as a block: what the core has kernels for."""
-
-MAX_WIDTH = 65_535
-"""Widest layer: the core keeps 16-bit indices."""
 
 
 def whole_number(name: str, value: object) -> int:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.topology._checks import BLOCKS, block_size, integer_array, kind_of, layer_width
+from rewirl.limits import BLOCKS
+from rewirl.topology._checks import block_size, integer_array, kind_of, layer_width
 
 
 @dataclass(frozen=True, eq=False)

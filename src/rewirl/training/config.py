@@ -21,8 +21,9 @@ from rewirl.agents.options import Options, WiringOptions
 from rewirl.envs.catalogue import paper_lambdas
 from rewirl.envs.task_names import full_name
 from rewirl.errors import nearest
+from rewirl.limits import MAX_WIDTH
 from rewirl.topology import DropAndGrow
-from rewirl.topology._checks import MAX_WIDTH, finite_number, whole_number
+from rewirl.topology._checks import finite_number, whole_number
 
 SEEDS = 2**32
 """Seeds are below this."""

@@ -6,7 +6,8 @@ import numpy as np
 
 from rewirl.envs.environment import Environment, Floats
 from rewirl.errors import Refused
-from rewirl.policies.policy import LOG_STD, Policy
+from rewirl.limits import LOG_STD
+from rewirl.policies.policy import Policy
 
 
 class InitialPolicy:

@@ -18,11 +18,10 @@ from rewirl.cli.ui.tables import count, size, table
 from rewirl.envs.environment import Environment, make_by_name
 from rewirl.errors import Refused
 from rewirl.experiments.sweep.calibration import evaluations, longest_episode
+from rewirl.limits import MAX_THREADS
 from rewirl.training.config import RunConfig
 
 BYTES = np.dtype(np.float32).itemsize
-MOST_THREADS = 256
-"""The largest number that the core supports."""
 
 
 def sizes(config: RunConfig) -> tuple[int, ActionBox]:
@@ -57,8 +56,8 @@ def unwirable(words: Mapping[str, Any]) -> str | None:
 
 def check_threads(config: RunConfig) -> None:
     """Refuses more than the core supports."""
-    if config.threads > MOST_THREADS:
-        raise Refused(f"threads must be from 1 to {MOST_THREADS}, not {config.threads}")
+    if config.threads > MAX_THREADS:
+        raise Refused(f"threads must be from 1 to {MAX_THREADS}, not {config.threads}")
 
 
 def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
