@@ -60,7 +60,7 @@ MOVED = {
     "rewirl.training.rendering": "rewirl.envs.rendering",
     "rewirl.training.resuming": "rewirl.storage.resumed_run",
     "rewirl.training.rows": "rewirl.training.measurements",
-    "rewirl.training.saved": "rewirl.storage.run_state",
+    "rewirl.training.saved": "rewirl.storage.checkpoint",
     "rewirl.training.starting": "rewirl.storage.new_run",
     "rewirl.training.store": "rewirl.storage.store",
     "rewirl.training.task_names": "rewirl.envs.task_names",

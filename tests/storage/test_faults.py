@@ -18,10 +18,9 @@ import tiny
 
 from rewirl.errors import Refused
 from rewirl.storage import checkpoint, inspect_run, list_runs, resume, run_folder, start, verify
-from rewirl.storage.checkpoint import MANIFEST
+from rewirl.storage.checkpoint import FORMAT, MANIFEST
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.lock import Holder, InUse, Lock, holder_of, start_of
-from rewirl.storage.run_state import FORMAT
 
 
 def rewrite(path: Path, name: str, content: bytes) -> None:

@@ -18,8 +18,7 @@ from in_memory import new_folder
 
 from rewirl.errors import Failed, Refused
 from rewirl.storage import checkpoint, resume, start, verify
-from rewirl.storage.checkpoint import Damaged
-from rewirl.storage.run_state import Saved, unpack
+from rewirl.storage.checkpoint import Damaged, parse_arrays, parse_values
 
 FUZZ = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -77,7 +76,7 @@ def state_of(folder: Path) -> dict[str, Any]:
 
 
 def arrays_of(folder: Path) -> dict[str, Any]:
-    return unpack("", files_of(folder)["state.safetensors"])
+    return parse_arrays("", files_of(folder)["state.safetensors"])
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -145,7 +144,7 @@ def test_any_bytes_in_any_file(run_of: Path, data: st.DataObject) -> None:
 @FUZZ
 @given(content=st.binary(max_size=300))
 def test_loaders_of_parts(content: bytes) -> None:
-    for load in (Saved.from_json, unpack):
+    for load in (parse_values, parse_arrays):
         with pytest.raises((Damaged, Refused)):
             load("it", content)
 

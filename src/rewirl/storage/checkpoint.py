@@ -1,7 +1,9 @@
 """Checkpoints as folders of plain files: written aside, hashed, synced, renamed; the last two are kept.
 
-    checkpoint/step-000025000/MANIFEST    SHA-256 and name of every other file, then that of these lines
-                              run.json, state.safetensors, ...
+    checkpoint/step-000025000/MANIFEST             SHA-256 and name of every other file, then that of these lines
+                              run.json             the values of the run's state, and the versions that made it
+                              state.safetensors    the arrays of the run's state
+                              config.toml, evaluations.csv, ...
 
 A folder has its final name only when everything in it is on the disk.
 """
@@ -10,11 +12,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from rewirl.files import sha256
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from rewirl.errors import Refused
+from rewirl.files import from_json, sha256, to_json
 from rewirl.storage.directory import Directory
 from rewirl.storage.disk_errors import room_for
+from rewirl.storage.provenance import versions
+from rewirl.training.state import Arrays, State
 
 KEPT = 2
 """Checkpoints that are kept: should the last one be damaged, there is the one before."""
@@ -27,8 +38,79 @@ HEADER = "# rewirl checkpoint; the lines below are for sha256sum -c"
 NAME = re.compile(r"step-(\d{9,15})", re.ASCII)
 
 
+FORMAT = 2
+"""Raised when what a checkpoint holds means something else than before: 2 since weights are in the order of places."""
+NEEDS = "0.1.0"
+"""The first version of rewirl that reads this format."""
+HEAD = {"versions", "format", "needs"}
+"""Values in run.json that are about the checkpoint, and not of the run."""
+
+
 class Damaged(Exception):
     """A checkpoint that is not what was written; the message names the file."""
+
+
+UNFIT = (Damaged, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError)
+"""What comes of loading a checkpoint whose hashes are right and whose content is not."""
+
+
+def save(folder: Path, step: int, state: State, files: Mapping[str, bytes]) -> Path:
+    """A checkpoint of a run's state, with whatever else belongs to it."""
+    head = {"versions": versions(), "format": FORMAT, "needs": NEEDS}  # as in HEAD
+    arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
+    parts = {"run.json": to_json(state.values | head), "state.safetensors": safetensors.numpy.save(arrays)}
+    return write(folder, step, {**parts, **files})
+
+
+def load(path: Path, files: Mapping[str, bytes]) -> State:
+    """The state in the files of a checkpoint: what it means is known to the parts of the run that saved it."""
+    values = parse_values(str(path / "run.json"), files["run.json"])
+    return State(values, parse_arrays(str(path / "state.safetensors"), files["state.safetensors"]))
+
+
+def check_all_read(state: State) -> None:
+    """Refuses a state that holds more than the parts of a run asked for."""
+    if extra := set(state.unread()) - HEAD:
+        raise Damaged(f"there are other fields than a run has: {', '.join(sorted(extra))}")
+
+
+def differing_versions(state: State) -> list[str]:
+    """What is not as it was; of what the checkpoint does not name, an older rewirl did not write it down."""
+    before, now = state.texts("versions"), versions()
+    names = [name for name in before if before[name] != now.get(name)]
+    return [f"{name} {before[name]} → {now.get(name, 'none')}" for name in names]
+
+
+def parse_values(name: str, content: bytes) -> dict[str, Any]:
+    """The values in run.json; `name` is the file's, for what is said about it."""
+    try:
+        given = from_json(content)
+    except ValueError as error:
+        raise Damaged(f"{name} is no JSON: {error}") from None
+    if not isinstance(given, dict):
+        raise Damaged(f"{name} is no JSON object")
+    found = given.get("format")
+    if not isinstance(found, int):
+        raise Damaged(f"{name} has other fields than a checkpoint: its format is not a number")
+    if found > FORMAT:
+        raise Refused(
+            f"{name} needs rewirl ≥ {str(given.get('needs'))[:20]}: this is {version('rewirl')}, which reads up to "
+            f"format {FORMAT}"
+        )
+    if found < FORMAT:
+        raise Refused(
+            f"{name} has the checkpoint format {found} of an older rewirl, this one reads {FORMAT}: go "
+            f"on with the version that trained it, or train anew (its policy and its evaluations can still be read)"
+        )
+    return given
+
+
+def parse_arrays(name: str, content: bytes) -> Arrays:
+    """Arrays of a safetensors file; its header is checked against the file's length before anything is allocated."""
+    try:
+        return dict(safetensors.numpy.load(content))
+    except (SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise Damaged(f"{name} is no safetensors file: {error}") from None
 
 
 def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:

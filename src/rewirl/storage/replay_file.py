@@ -12,6 +12,7 @@ from rewirl.errors import Refused
 from rewirl.files import open_file, sha256
 from rewirl.memory import shown_bytes
 from rewirl.training.replay import Replay, Shape
+from rewirl.training.state import State
 
 SEGMENT = 4096
 """Records that share one hash."""
@@ -61,6 +62,23 @@ class ReplayFile(Replay):
                 first = segment * SEGMENT
                 raise ValueError(f"{path} is damaged in the records {first} to {min(first + SEGMENT, count) - 1}")
         return replay
+
+    @classmethod
+    def load(cls, path: Path, capacity: int, shape: Shape, state: State) -> ReplayFile:
+        """`open`, as `state` says that it was."""
+        slots, count, hashes = cls.read_state(state)
+        return cls.open(path, capacity, slots, shape, count, hashes)
+
+    @staticmethod
+    def read_state(state: State) -> tuple[int, int, dict[int, str]]:
+        """Slots, count and hashes."""
+        hashes = {int(segment): known for segment, known in state.texts("replay_hashes").items()}
+        return state.whole("replay_slots"), state.whole("replay_count"), hashes
+
+    def state(self) -> State:
+        """What a checkpoint needs of it. Syncs and hashes what was added since the last call."""
+        hashes = {str(segment): known for segment, known in self.seal().items()}
+        return State({"replay_slots": self.slots, "replay_count": self.count, "replay_hashes": hashes})
 
     def grown(self, slots: int) -> ReplayFile:
         """The same with more slots, as a longer run needs; only as long as no record was overwritten."""

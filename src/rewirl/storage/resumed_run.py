@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,27 +10,24 @@ from pathlib import Path
 import gymnasium
 
 from rewirl.agents.methods import method
-from rewirl.envs.environment import EnvLike, Misbehaved, Source, wrappers_of
+from rewirl.envs.environment import EnvLike, Source, wrappers_of
 from rewirl.errors import Failed, Refused
 from rewirl.files import write_aside
 from rewirl.policies.policy import Policy
 from rewirl.storage import checkpoint
 from rewirl.storage import provenance as about
-from rewirl.storage.checkpoint import Damaged
+from rewirl.storage.checkpoint import UNFIT, Damaged
 from rewirl.storage.disk_errors import complaining
 from rewirl.storage.folder import RunFolder, inspect_run
 from rewirl.storage.initial_samples import as_begun, kept
 from rewirl.storage.new_run import begin, write_config, write_head
 from rewirl.storage.replay_file import ReplayFile
-from rewirl.storage.run_state import UNFIT, Arrays, Saved, part, unpack
 from rewirl.storage.store import FolderStore
 from rewirl.training.config import RunConfig
-from rewirl.training.evaluation.episodes import Snapshot
-from rewirl.training.loop import set_generator
 from rewirl.training.observers import Observer
 from rewirl.training.replay import Replay
 from rewirl.training.run import Run
-from rewirl.training.run_log import Pending
+from rewirl.training.state import State
 
 
 def resume(
@@ -135,22 +131,19 @@ def _load(
     env: EnvLike | None,
     observers: Sequence[Observer],
 ) -> Run:
-    saved = Saved.from_json(str(path / "run.json"), files["run.json"])
-    arrays = unpack(str(path / "state.safetensors"), files["state.safetensors"])
-    place = store.place
-    initial = kept(place, config) if saved.step < config.random_steps else None
+    state, place, step = checkpoint.load(path, files), store.place, checkpoint.step_of(path)
+    initial = kept(place, config) if step < config.random_steps else None
     run = Run(config, _source(config, env, place), store, observers, initial)
     try:
-        if not checkpoint.step_of(path) == saved.step == saved.replay_count:
-            raise Damaged(f"{path / 'run.json'} is of step {saved.step} with {saved.replay_count} transitions")
-        if run.shape != (saved.n_obs, saved.n_act):
-            raise Refused(
-                f"{config.task} now has {run.shape.n_obs} observations and {run.shape.n_act} actions, and had "
-                f"{saved.n_obs} and {saved.n_act} when the run in {place.path} was begun"
-            )
-        run.begin(_replay(run, saved, store))
+        transitions = ReplayFile.read_state(state)[1]
+        if not step == state.whole("step") == transitions:
+            raise Damaged(f"{path / 'run.json'} is of step {state.whole('step')} with {transitions} transitions")
+        run.check_shape(state)
+        run.begin(_replay(run, state, store))
         _check_wrappers(run, place)
-        _restore(run, saved, arrays)
+        run.load_state(state)
+        differing = checkpoint.differing_versions(state)
+        checkpoint.check_all_read(state)
         if not store.open_tables(run, files["evaluations.csv"], files["progress.csv"]):
             run.tell(f"{place.wiring} is damaged: how the wiring moved is not known for every evaluation")
         if "best_policy.safetensors" in files:
@@ -160,15 +153,13 @@ def _load(
     except BaseException:
         run.abandon()
         raise
-    store.last_step, store.last_pending = saved.step, bool(saved.pending)
-    if saved.step >= config.steps:
+    store.last_step, store.last_pending = step, bool(run.log.pending)
+    if step >= config.steps:
         whole = place.has_policy()
-        store.finished = whole and not saved.pending and place.read_status().get("state") == "done"
+        store.finished = whole and not run.log.pending and place.read_status().get("state") == "done"
         if not whole:
-            run.tell(
-                f"{place.policy} is missing or damaged: it is written again from the checkpoint of step {saved.step}"
-            )
-    if differing := saved.differing_versions():
+            run.tell(f"{place.policy} is missing or damaged: it is written again from the checkpoint of step {step}")
+    if differing:
         run.tell(
             f"the checkpoint was made elsewhere ({', '.join(differing)}): the run goes on, but is not promised to be "
             "the same bit by bit"
@@ -196,41 +187,13 @@ def _around(wrappers: str) -> str:
     return f"{wrappers} around" if wrappers else "nothing around"
 
 
-def _replay(run: Run, saved: Saved, store: FolderStore) -> Replay:
+def _replay(run: Run, state: State, store: FolderStore) -> Replay:
     config, path = run.config, store.place.replay
-    if saved.step >= config.steps and not path.exists():
+    if state.whole("step") >= config.steps and not path.exists():
         return Replay.in_memory(1, run.shape)  # done: nothing will be added or asked for
     if not path.exists() and store.place.read_status().get("state") == "done":
         raise store.place.without_replay()
-    hashes = {int(segment): known for segment, known in saved.replay_hashes.items()}
-    replay = ReplayFile.open(path, config.replay_size, saved.replay_slots, run.shape, saved.replay_count, hashes)
-    return store.grown(config, replay)
-
-
-def _restore(run: Run, saved: Saved, arrays: Arrays) -> None:
-    agent, loop, log = run.agent, run.loop, run.log
-    agent.load_state(part(arrays, "agent."))
-    set_generator(agent.rng, saved.agent_generator)
-    set_generator(loop.rng, saved.loop_generator)
-    loop.step, loop.episodes, loop.acted = saved.step, saved.episodes, saved.acted
-    loop.episode_length, loop.episode_return = saved.episode_length, saved.episode_return
-    loop.before_episode = saved.environment_generator
-    log.evaluation_steps = saved.evaluation_steps
-    log.row_step, log.row_seconds = saved.row_step, saved.row_seconds
-    run.seconds_before = saved.seconds
-    log.pending = deque()
-    for number, row in enumerate(saved.pending):
-        snapshot = Snapshot.with_state(agent, row["values"]["step"], part(arrays, f"pending.{number}."))
-        snapshot.network()  # ValueError if it is none
-        log.pending.append(Pending(row["values"], row["acted"], snapshot))
-    try:
-        if not loop.restore_episode(part(arrays, "episode.")):
-            run.tell(
-                f"{run.config.task} did not repeat its episode: a new one begins at step {loop.step}, so the run goes "
-                "on, but not as it would have bit by bit"
-            )
-    except Misbehaved as error:
-        raise Failed(f"{error}, while the run was taken back to step {loop.step}") from error
+    return store.grown(config, ReplayFile.load(path, config.replay_size, run.shape, state))
 
 
 def set_steps(run: Run, steps: int) -> None:

@@ -14,7 +14,6 @@ from rewirl.storage.disk_errors import complaining, room_for, what_is_left
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.lock import Lock
 from rewirl.storage.replay_file import ReplayFile
-from rewirl.storage.run_state import Saved, named, pack
 from rewirl.storage.tables import Table, parse
 from rewirl.storage.wiring_log import WiringLog
 from rewirl.training.config import RunConfig
@@ -86,35 +85,11 @@ class FolderStore:
 
     def checkpoint(self, run: Run) -> Path:
         """Everything that the next step depends on. The replay is not rewritten: only its end is synced and hashed."""
-        loop, log = run.loop, run.log
-        replay = loop.replay
+        replay = run.loop.replay
         assert isinstance(replay, ReplayFile)
-        saved = Saved(
-            step=loop.step,
-            episodes=loop.episodes,
-            seconds=run.seconds,
-            acted=loop.acted,
-            evaluation_steps=log.evaluation_steps,
-            row_step=log.row_step,
-            row_seconds=log.row_seconds,
-            episode_length=loop.episode_length,
-            episode_return=loop.episode_return,
-            agent_generator=dict(run.agent.rng.bit_generator.state),
-            loop_generator=dict(loop.rng.bit_generator.state),
-            environment_generator=loop.before_episode,
-            n_obs=run.shape.n_obs,
-            n_act=run.shape.n_act,
-            replay_slots=replay.slots,
-            replay_count=replay.count,
-            replay_hashes={str(segment): known for segment, known in replay.seal().items()},
-            pending=[{"values": pending.values, "acted": pending.acted} for pending in log.pending],
-        )
-        arrays = named("agent.", run.agent.state()) | named("episode.", loop.episode_arrays())
-        for number, pending in enumerate(log.pending):
-            arrays |= named(f"pending.{number}.", pending.snapshot.state)
+        state = run.state()
+        state.add(replay.state())
         files = {
-            "run.json": saved.to_json(),
-            "state.safetensors": pack(arrays),
             "config.toml": run.config_file,
             "evaluations.csv": self._evaluations.content(),
             "progress.csv": self._progress.content(),
@@ -122,8 +97,8 @@ class FolderStore:
         if self.best is not None:
             files["best_policy.safetensors"] = self.best
         self._wiring.sync()
-        path = checkpoint.write(self.place.checkpoints, loop.step, files)
-        self.last_step, self.last_pending = loop.step, bool(log.pending)
+        path = checkpoint.save(self.place.checkpoints, run.step, state, files)
+        self.last_step, self.last_pending = run.step, bool(run.log.pending)
         return path
 
     def is_current(self, step: int) -> bool:

@@ -12,11 +12,10 @@ from rewirl.agents import ActionBox
 from rewirl.errors import Failed, Refused
 from rewirl.policies.policy import Policy
 from rewirl.storage import checkpoint, wiring_log
-from rewirl.storage.checkpoint import Damaged
+from rewirl.storage.checkpoint import UNFIT, Damaged
 from rewirl.storage.folder import RunFolder, inspect_run
 from rewirl.storage.initial_samples import kept
 from rewirl.storage.replay_file import ReplayFile
-from rewirl.storage.run_state import UNFIT, Saved, part, unpack
 from rewirl.storage.tables import parse
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import Episode, EvaluationRow
@@ -58,19 +57,17 @@ def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
     files = checkpoint.read(path)
     if differences := RunConfig.from_toml(files["config.toml"].decode("utf-8")).differences(config):
         raise Damaged(f"{place.config} is not the checkpoint's: {'; '.join(differences)}")
-    saved = Saved.from_json(str(path / "run.json"), files["run.json"])
-    if saved.step != checkpoint.step_of(path):
-        raise Damaged(f"{path} is of step {saved.step}")
-    arrays = unpack(str(path / "state.safetensors"), files["state.safetensors"])
-    box = ActionBox(-np.ones(saved.n_act), np.ones(saved.n_act))
-    agent = config.build_agent(saved.n_obs, box, np.random.default_rng(0))
-    agent.load_state(part(arrays, "agent."))
+    state = checkpoint.load(path, files)
+    step, shape = state.whole("step"), Shape(state.whole("n_obs"), state.whole("n_act"))
+    if step != checkpoint.step_of(path):
+        raise Damaged(f"{path} is of step {step}")
+    box = ActionBox(-np.ones(shape.n_act), np.ones(shape.n_act))
+    agent = config.build_agent(shape.n_obs, box, np.random.default_rng(0))
+    agent.load_state(state.part("agent."))
     parse(Episode, files["progress.csv"])
     parse(EvaluationRow, files["evaluations.csv"])
-    if place.replay.exists() or saved.step < config.steps:
-        hashes = {int(segment): known for segment, known in saved.replay_hashes.items()}
-        shape = Shape(saved.n_obs, saved.n_act)
-        ReplayFile.open(place.replay, config.replay_size, saved.replay_slots, shape, saved.replay_count, hashes)
+    if place.replay.exists() or step < config.steps:
+        ReplayFile.load(place.replay, config.replay_size, shape, state)
     for name, now in (("evaluations.csv", place.evaluations), ("progress.csv", place.progress)):
         if not now.is_file() or not now.read_bytes().startswith(files[name]):
             raise Damaged(f"{now} does not begin with what {path / name} holds")

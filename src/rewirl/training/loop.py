@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,12 @@ from rewirl.envs.environment import Environment, Floats
 from rewirl.nn import RandomStream
 from rewirl.training.measurements import Episode
 from rewirl.training.replay import Replay
+from rewirl.training.state import Arrays, State, generator_state, set_generator
 
 
 class Loop:
     """One agent in one environment, step by step. Between two steps everything that the next one depends on is in
-    attributes: `state` gives it, and `restore` goes on from there."""
+    attributes: `state` gives it, and `load_state` continues from there."""
 
     def __init__(
         self,
@@ -102,20 +103,43 @@ class Loop:
         self.before_episode = self.env.generator_state()
         return episode
 
-    # ------------------------------------------------------------ going on later
+    # ----------------------------------------------------------------- resuming
 
-    def episode_arrays(self) -> dict[str, NDArray[np.generic]]:
+    def state(self) -> State:
+        """All that the next step depends on, besides the agent and the replay."""
+        values = {
+            "step": self.step,
+            "episodes": self.episodes,
+            "acted": self.acted,
+            "episode_length": self.episode_length,
+            "episode_return": self.episode_return,
+            "loop_generator": generator_state(self.rng),
+            "environment_generator": self.before_episode,
+        }
+        state = State(values)
+        state.add_arrays("episode.", self._episode_arrays())
+        return state
+
+    def load_state(self, state: State) -> bool:
+        """Continues from what `state` gave. False if the environment did not get to where it was (it is not
+        deterministic): then a new episode begins."""
+        self.step, self.episodes, self.acted = state.whole("step"), state.whole("episodes"), state.whole("acted")
+        self.episode_length, self.episode_return = state.whole("episode_length"), state.number("episode_return")
+        set_generator(self.rng, state.table("loop_generator"))
+        self.before_episode = state.table_or_none("environment_generator")
+        return self._restore_episode(state.part("episode."))
+
+    def _episode_arrays(self) -> Arrays:
         """The episode under way: its actions, where they led, and what was to be done next, each if there is such."""
-        out: dict[str, NDArray[np.generic]] = {"actions": self._actions[: self.episode_length].copy()}
+        out: Arrays = {"actions": self._actions[: self.episode_length].copy()}
         if self._obs is not None:
             out["obs"] = self._obs
         if self._action is not None:
             out["action"] = self._action
         return out
 
-    def restore_episode(self, arrays: Mapping[str, NDArray[np.generic]]) -> bool:
-        """Takes the environment to where it was, from its generator's state and the episode's actions. False if it did
-        not get there (it is not deterministic): then a new episode begins."""
+    def _restore_episode(self, arrays: Arrays) -> bool:
+        """Takes the environment to where it was, from its generator's state and the episode's actions."""
         actions = self._checked("actions", arrays["actions"], self.episode_length)
         if self.episodes:
             self.env.reset(self.env_seed)
@@ -147,11 +171,3 @@ class Loop:
         if array.dtype != np.float32 or array.shape != shape:
             raise ValueError(f"{name} must be float32 of shape {shape}, not {array.dtype} of shape {array.shape}")
         return np.array(array, dtype=np.float32)
-
-
-def set_generator(generator: np.random.Generator, state: dict[str, Any]) -> None:
-    """ValueError for what is no state of such a generator."""
-    try:
-        generator.bit_generator.state = state
-    except (TypeError, KeyError, OverflowError, AttributeError) as error:
-        raise ValueError(f"no state of a random generator: {error}") from None

@@ -25,6 +25,7 @@ from rewirl.training.observers import Everyone, Observer
 from rewirl.training.replay import Replay, Shape
 from rewirl.training.run_log import RunLog
 from rewirl.training.signals import Signals
+from rewirl.training.state import State, generator_state, set_generator
 from rewirl.training.store import Store
 
 CHUNK = 16
@@ -92,6 +93,47 @@ class Run:
             rng=np.random.default_rng(loop),
             initial=self._initial,
         )
+
+    # ------------------------------------------------------------------ state
+
+    def state(self) -> State:
+        """All that the next step depends on, besides the replay."""
+        state = State(
+            {
+                "n_obs": self.shape.n_obs,
+                "n_act": self.shape.n_act,
+                "seconds": self.seconds,
+                "agent_generator": generator_state(self.agent.rng),
+            }
+        )
+        state.add_arrays("agent.", self.agent.state())
+        state.add(self.loop.state())
+        state.add(self.log.state())
+        return state
+
+    def check_shape(self, state: State) -> None:
+        """Refuses a state of a task with other sizes."""
+        before = Shape(state.whole("n_obs"), state.whole("n_act"))
+        if self.shape != before:
+            raise Refused(
+                f"{self.config.task} now has {self.shape.n_obs} observations and {self.shape.n_act} actions, and had "
+                f"{before.n_obs} and {before.n_act} when the run in {self.folder} was begun"
+            )
+
+    def load_state(self, state: State) -> None:
+        """Continues from what `state` gave, after `begin` with the replay that it had."""
+        self.seconds_before = state.number("seconds")
+        self.agent.load_state(state.part("agent."))
+        set_generator(self.agent.rng, state.table("agent_generator"))
+        self.log.load_state(state, self.agent)
+        try:
+            if not self.loop.load_state(state):
+                self.tell(
+                    f"{self.config.task} did not repeat its episode: a new one begins at step {self.step}, so the run "
+                    "goes on, but not as it would have bit by bit"
+                )
+        except Misbehaved as error:
+            raise Failed(f"{error}, while the run was taken back to step {self.step}") from error
 
     # ------------------------------------------------------------------ to look at
 

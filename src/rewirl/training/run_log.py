@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rewirl.agents import Costs, Diverged
+from rewirl.agents import Agent, Costs, Diverged
 from rewirl.nn import Network
 from rewirl.training.evaluation.episodes import Evaluation, Snapshot
 from rewirl.training.measurements import NETWORKS, STATISTICS, EvaluationRow
+from rewirl.training.state import State
 
 if TYPE_CHECKING:
     from rewirl.training.run import Run
@@ -48,6 +49,29 @@ class RunLog:
         self.pending: deque[Pending] = deque()
         self.evaluation_steps = 0
         self.row_step, self.row_seconds = 0, 0.0
+
+    def state(self) -> State:
+        """Counters, and the rows whose evaluation is not back yet."""
+        values = {
+            "evaluation_steps": self.evaluation_steps,
+            "row_step": self.row_step,
+            "row_seconds": self.row_seconds,
+            "pending": [{"values": pending.values, "acted": pending.acted} for pending in self.pending],
+        }
+        state = State(values)
+        for number, pending in enumerate(self.pending):
+            state.add_arrays(f"pending.{number}.", pending.snapshot.state)
+        return state
+
+    def load_state(self, state: State, agent: Agent) -> None:
+        """Continues from what `state` gave; the rows that were done are the store's."""
+        self.evaluation_steps = state.whole("evaluation_steps")
+        self.row_step, self.row_seconds = state.whole("row_step"), state.number("row_seconds")
+        self.pending = deque()
+        for number, row in enumerate(state.tables("pending")):
+            snapshot = Snapshot.with_state(agent, row["values"]["step"], state.part(f"pending.{number}."))
+            snapshot.network()  # ValueError if it is none
+            self.pending.append(Pending(row["values"], row["acted"], snapshot))
 
     @property
     def begun(self) -> bool:

@@ -17,8 +17,8 @@ from rewirl.experiments.analysis.wiring_history import Movement, movement_of
 from rewirl.nn import Network
 from rewirl.policies.policy import Policy, PolicyLayer
 from rewirl.storage import checkpoint
+from rewirl.storage.checkpoint import UNFIT
 from rewirl.storage.folder import RunFolder, RunInfo, inspect_run
-from rewirl.storage.run_state import UNFIT, Saved, part, unpack
 from rewirl.training.config import RunConfig
 from rewirl.training.evaluation.episodes import Evaluation
 from rewirl.training.evaluation.rollout import watch
@@ -213,15 +213,15 @@ def _critics(place: RunFolder, config: RunConfig, notes: list[str]) -> list[Wire
     """Of the newest checkpoint that is whole."""
     for path in checkpoint.found(place.checkpoints):
         try:
-            files = checkpoint.read(path)
-            saved = Saved.from_json(str(path / "run.json"), files["run.json"])
-            box = ActionBox(-np.ones(saved.n_act), np.ones(saved.n_act))
-            agent = config.build_agent(saved.n_obs, box, np.random.default_rng(0))
-            agent.load_state(part(unpack(str(path / "state.safetensors"), files["state.safetensors"]), "agent."))
+            state = checkpoint.load(path, checkpoint.read(path))
+            n_obs, n_act = state.whole("n_obs"), state.whole("n_act")
+            agent = config.build_agent(n_obs, ActionBox(-np.ones(n_act), np.ones(n_act)), np.random.default_rng(0))
+            agent.load_state(state.part("agent."))
+            step = state.whole("step")
         except (Refused, OSError, *UNFIT) as error:
             notes.append(f"the checkpoint {path.name} cannot be used ({error})")
             continue
-        return [Wired(name, saved.step, _layers(net)) for name, net in agent.networks.items() if name != "actor"]
+        return [Wired(name, step, _layers(net)) for name, net in agent.networks.items() if name != "actor"]
     notes.append("the critics are not known: there is no whole checkpoint yet")
     return []
 
