@@ -11,17 +11,17 @@ namespace {
 
 void adam(const Adam& a, int64_t begin, int64_t end) {
   // Copies of the constants, or the compiler must fear that the stores below change them.
-  const float beta1 = a.beta1, beta2 = a.beta2, decay = a.weight_decay, step = a.step_size, c = a.correction, eps = a.eps;
+  const float beta1 = a.beta1, beta2 = a.beta2, l2 = a.l2, keep = a.keep, step = a.step_size, c = a.correction, eps = a.eps;
   float* __restrict w = static_cast<float*>(__builtin_assume_aligned(a.w + begin, 64));
   float* __restrict m = static_cast<float*>(__builtin_assume_aligned(a.m + begin, 64));
   float* __restrict v = static_cast<float*>(__builtin_assume_aligned(a.v + begin, 64));
   const float* __restrict g = static_cast<const float*>(__builtin_assume_aligned(a.g + begin, 64));
   const int64_t n = end - begin;
   for (int64_t i = 0; i < n; ++i) {
-    const float gi = g[i] + decay * w[i];
+    const float gi = g[i] + l2 * w[i];
     m[i] = beta1 * m[i] + (1 - beta1) * gi;
     v[i] = beta2 * v[i] + (1 - beta2) * gi * gi;
-    w[i] -= step * m[i] / (std::sqrt(v[i]) * c + eps);
+    w[i] = keep * w[i] - step * m[i] / (std::sqrt(v[i]) * c + eps);
   }
 }
 

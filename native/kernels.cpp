@@ -7,6 +7,7 @@
 #include "flat.h"
 #include "gaussian.h"
 #include "gradients.h"
+#include "normalise.h"
 #include "panels.h"
 #include "simd.h"
 
@@ -151,8 +152,8 @@ void act(const Groups& links, const float* bias, const float* x, float* y, int g
   REWIRL_WITH_KINDS(links.kinds, act_of, links, bias, x, y, groups, relu)
 }
 
-constexpr Kernels table{REWIRL_NAME, W, kQuads, forward, weight_gradients, by_samples, input_gradients, row_sums, act, adam,
-                        polyak, small, normals, tanh_of, squash, through_squash};
+constexpr Kernels table{REWIRL_NAME, W, kQuads, forward, weight_gradients, by_samples, input_gradients, row_sums, act, normalise,
+                        through_normalise, adam, polyak, small, normals, tanh_of, squash, through_squash};
 
 }  // namespace
 }  // namespace rewirl::REWIRL_NAMESPACE

@@ -126,10 +126,29 @@ struct WeightGradients {
   int columns;  // inputs
 };
 
+// Layer normalisation: every sample (a column of z) to mean 0 and variance 1, then a ReLU.
+constexpr float kNormEpsilon = 1e-5f;  // added to the variance, as PyTorch does
+struct Normalise {
+  const float* z;
+  float* normal;   // may be null: the normalised samples, for the backward pass
+  float* y;        // max(0, normalised); may be z
+  float* scale;    // may be null: for each sample what its deviations from the mean were multiplied with
+  int64_t stride;  // floats from one feature to the next
+  int rows;
+};
+struct ThroughNormalise {
+  float* d;  // the gradient at the normalised samples, which becomes that before normalisation
+  const float *normal, *scale;
+  int64_t stride;
+  int rows;
+};
+
 struct Adam {
   float *w, *m, *v;
   const float* g;
-  float beta1, beta2, weight_decay;
+  float beta1, beta2;
+  float l2;          // times the weight, added to its gradient
+  float keep;        // what decoupled weight decay leaves of a weight: 1 - lr * decay
   float step_size;   // lr / (1 - beta1^t)
   float correction;  // 1 / sqrt(1 - beta2^t)
   float eps;
@@ -163,6 +182,9 @@ struct Kernels {
   void (*row_sums)(const float* dy, int64_t stride, int batch, float* dbias, int rows);
   // one observation: y = W x + bias; x, y and bias may be read and written up to a multiple of four
   void (*act)(const Groups&, const float* bias, const float* x, float* y, int groups, bool relu);
+  // for some of the batch, in vectors of `width` numbers
+  void (*normalise)(const Normalise&, int begin, int end);
+  void (*through_normalise)(const ThroughNormalise&, int begin, int end);
   // [begin, end) in floats, multiples of 16
   void (*adam)(const Adam&, int64_t begin, int64_t end);
   // target = tau * online + (1 - tau) * target; online may be null (links that only the target has)

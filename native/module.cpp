@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -9,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "random.h"
 #include "gather.h"
@@ -105,20 +107,21 @@ class RandomStream {
 void bind_network(nb::module_& m) {
   nb::class_<Network>(m, "Network")
       .def("__init__",
-           [](Network* self, const std::vector<std::tuple<int64_t, int64_t, int64_t, Ints>>& layers) {
+           [](Network* self, const std::vector<std::tuple<int64_t, int64_t, int64_t, Ints>>& layers, bool layer_norm) {
              std::vector<Layer> made;
              for (const auto& [n_in, n_out, block, positions] : layers)
                made.emplace_back(checked_shape(n_in, n_out, block), positions.data(), int64_t(positions.size()), made.empty());
-             new (self) Network(std::move(made));
-           })
+             new (self) Network(std::move(made), layer_norm);
+           },
+           "layers"_a, "layer_norm"_a = false)
       .def("forward", &Network::forward, "x"_a, Unlocked())
       .def("backward", &Network::backward, "dy"_a, "weights"_a, "begin"_a, "end"_a, Unlocked())
       .def(
           "step",
-          [](Network& net, float lr, float beta1, float beta2, float eps, float weight_decay) {
-            net.step({lr, beta1, beta2, eps, weight_decay});
+          [](Network& net, float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled) {
+            net.step({lr, beta1, beta2, eps, weight_decay, decoupled});
           },
-          "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, Unlocked())
+          "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a, Unlocked())
       .def(
           "act",
           [](Network& net, Floats x, FloatsOut y) {
@@ -130,11 +133,15 @@ void bind_network(nb::module_& m) {
           nb::arg("x").noconvert(), nb::arg("y").noconvert())
       .def(
           "rewire",
-          [](Network& net, int64_t layer, Ints dropped, Ints grown, float second_moment) {
+          [](Network& net, int64_t layer, Ints dropped, Ints grown, std::optional<Floats> second_moments) {
+            const int64_t links = int64_t(grown.size()) * net.layer(layer).shape.block;
+            if (second_moments) expect_size(second_moments->size(), links, "second_moments");
             nb::gil_scoped_release unlocked;
-            net.rewire(layer, dropped.data(), int64_t(dropped.size()), grown.data(), int64_t(grown.size()), second_moment);
+            net.rewire(layer, dropped.data(), int64_t(dropped.size()), grown.data(), int64_t(grown.size()),
+                       second_moments ? second_moments->data() : nullptr);
           },
-          "layer"_a, nb::arg("dropped").noconvert(), nb::arg("grown").noconvert(), "second_moment"_a = 0.0f)
+          "layer"_a, nb::arg("dropped").noconvert(), nb::arg("grown").noconvert(),
+          nb::arg("second_moments").noconvert() = nb::none())
       .def(
           "set_parameters",
           [](Network& net, Floats values) {
@@ -245,16 +252,17 @@ void bind_each(nb::module_& m) {
   m.def(
       "regress_each",
       [](const std::vector<Network*>& nets, const Batch& x, const Batch& y, float lr, float beta1, float beta2, float eps,
-         float weight_decay) {
+         float weight_decay, bool decoupled) {
         for (const Network* net : nets)
           if (net && net->overwrites(y))
             throw std::invalid_argument("y is a network's own output, which forward overwrites: give it a copy");
         std::vector<std::pair<double, double>> out(nets.size());
         clear_padding(x);
-        for_each_of(nets, [&](Network& net, size_t i) { out[i] = regress(net, x, y, {lr, beta1, beta2, eps, weight_decay}); });
+        for_each_of(nets, [&](Network& net, size_t i) { out[i] = regress(net, x, y, {lr, beta1, beta2, eps, weight_decay, decoupled}); });
         return out;
       },
-      "networks"_a, "x"_a, "y"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, Unlocked());
+      "networks"_a, "x"_a, "y"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a,
+      Unlocked());
   m.def(
       "update_each",
       [](const std::vector<Target*>& targets, float tau) {

@@ -30,6 +30,16 @@ uint64_t new_number() {
   return ++last;
 }
 
+// Layer normalisation and ReLU of one sample.
+void normalise_one(float* z, int n) {
+  double sum = 0, squares = 0;
+  for (int i = 0; i < n; ++i) sum += z[i];
+  const double mean = sum / n;
+  for (int i = 0; i < n; ++i) squares += (z[i] - mean) * (z[i] - mean);
+  const double scale = 1 / std::sqrt(squares / n + double(kNormEpsilon));
+  for (int i = 0; i < n; ++i) z[i] = z[i] < mean ? 0 : float((z[i] - mean) * scale);
+}
+
 }  // namespace
 
 void clear_padding(const Batch& x) {
@@ -120,7 +130,14 @@ void for_groups(const Groups& links, int begin, int end, int64_t batch, const st
   });
 }
 
-Network::Network(std::vector<Layer> layers) : layers_(std::move(layers)) {
+void normalise(const Batch& z, float* normal, const Batch& y, float* scale) {
+  const Kernels& use = kernels();
+  const Normalise args{z.data(), normal, y.data(), scale, z.stride(), int(z.features())};
+  const int64_t vectors = (z.size() + use.width - 1) / use.width;
+  parallel(vectors, 1, z.features() * z.size(), [&](int64_t b, int64_t e) { use.normalise(args, int(b), int(e)); });
+}
+
+Network::Network(std::vector<Layer> layers, bool layer_norm) : layers_(std::move(layers)), layer_norm_(layer_norm) {
   require(!layers_.empty(), "a network needs at least one layer");
   int widest = 1;
   for (size_t l = 0; l < layers_.size(); ++l) {
@@ -152,7 +169,15 @@ void Network::make_room(const Batch& x) {
   if (out_[0].size() == x.size()) return;
   std::vector<Batch> made;
   for (const Layer& layer : layers_) made.emplace_back(layer.shape.n_out, x.size());
+  std::vector<Batch> normal;
+  std::vector<std::shared_ptr<float>> scale;
+  for (size_t l = 0; layer_norm_ && l + 1 < layers_.size(); ++l) {
+    normal.emplace_back(layers_[l].shape.n_out, x.size());
+    scale.push_back(aligned_floats(made[l].stride()));
+  }
   out_.swap(made);  // all at once, or, should memory run out, nothing
+  normal_.swap(normal);
+  scale_.swap(scale);
   input_delta_ = Batch();
 }
 
@@ -172,12 +197,14 @@ Batch Network::forward(const Batch& x) {
     args.links = layer.outputs.view(w_.get() + layer.weight_at);
     args.bias = w_.get() + layer.bias_at;
     args.x = in.data();
+    const bool hidden = l + 1 < layers_.size();
     args.y = out_[l].data();
     args.stride = in.stride();
     args.batch = int(in.size());
     args.rows = layer.shape.n_out;
-    args.relu = l + 1 < layers_.size();
+    args.relu = hidden && !layer_norm_;
     for_groups(args.links, 0, layer.outputs.groups(), args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
+    if (hidden && layer_norm_) normalise(out_[l], normal_[l].data(), out_[l], scale_[l].get());
   }
   ready_ = true;
   backward_ = 0;
@@ -227,6 +254,12 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
     // Of the network's own inputs only begin .. end are wanted.
     const int from = l > 0 ? 0 : int(begin), to = l > 0 ? layer.shape.n_in : int(end);
     layer.input_gradients(w_.get(), delta, l > 0 ? &in : nullptr, from, to, l > 0 ? delta_at(l - 1) : input_delta_);
+    if (layer_norm_ && l > 0) {
+      const Batch d = delta_at(l - 1);
+      const ThroughNormalise args{d.data(), normal_[l - 1].data(), scale_[l - 1].get(), d.stride(), int(d.features())};
+      const int64_t vectors = (d.size() + use.width - 1) / use.width;
+      parallel(vectors, 1, d.features() * d.size(), [&](int64_t b, int64_t e) { use.through_normalise(args, int(b), int(e)); });
+    }
   }
   return inputs ? input_delta_.rows(begin, end) : Batch();
 }
@@ -243,7 +276,8 @@ void Network::step(const AdamOptions& o) {
   args.g = g_.get();
   args.beta1 = o.beta1;
   args.beta2 = o.beta2;
-  args.weight_decay = o.weight_decay;
+  args.l2 = o.decoupled ? 0 : o.weight_decay;
+  args.keep = o.decoupled ? 1 - o.lr * o.weight_decay : 1;
   args.step_size = float(o.lr / c1);
   args.correction = float(1 / std::sqrt(c2));
   args.eps = o.eps;
@@ -262,8 +296,10 @@ void Network::act(const float* x, float* y) {
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
     const float* in = l == 0 ? x : act_[(l + 1) % 2].get();
+    const bool hidden = l + 1 < layers_.size();
     kernels().act(layer.outputs.view(w_.get() + layer.weight_at), w_.get() + layer.bias_at, in, act_[l % 2].get(),
-                  layer.outputs.groups(), l + 1 < layers_.size());
+                  layer.outputs.groups(), hidden && !layer_norm_);
+    if (hidden && layer_norm_) normalise_one(act_[l % 2].get(), layer.shape.n_out);
   }
   std::copy_n(act_[(layers_.size() + 1) % 2].get(), layers_.back().shape.n_out, y);
 }
@@ -284,13 +320,14 @@ void Network::weights_by_position(int64_t index, int64_t* positions, float* weig
 }
 
 void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, const int64_t* grown, int64_t n_grown,
-                     float second_moment) {
+                     const float* second_moments) {
   std::lock_guard<std::mutex> lock(mutex_);
   Section section;
   this->layer(index);
   Layer& layer = layers_[index];
-  require(second_moment >= 0 && std::isfinite(second_moment),
-          "a second moment must be a finite number that is not negative, not ", second_moment);
+  for (int64_t k = 0; second_moments && k < n_grown * layer.shape.block; ++k)
+    require(second_moments[k] >= 0 && std::isfinite(second_moments[k]),
+            "a second moment must be a finite number that is not negative, not ", second_moments[k]);
   static thread_local ByPosition after;  // kept: fresh memory would cost more than the work
   static thread_local Passage passage;
   check_positions(layer.shape, dropped, n_dropped, passage.dropped);
@@ -304,8 +341,10 @@ void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, c
   for (Target* target : targets_) moved.push_back(target->moved(index, before, after, passage, made.outputs));
   // Up to here nothing has changed, should memory have run out; from here on nothing needs any.
   layer.wire(made);
-  for (float* flat : {w_.get(), m_.get()}) carry(passage, 0, flat + layer.weight_at);
-  carry(passage, second_moment, v_.get() + layer.weight_at);
+  for (float* flat : {w_.get(), m_.get(), v_.get()}) carry(passage, flat + layer.weight_at);
+  const int64_t block = layer.shape.block;
+  for (int64_t k = 0; second_moments && k < n_grown * block; ++k)
+    v_.get()[layer.weight_at + after.slot[passage.come[k / block] * block + k % block]] = second_moments[k];
   std::fill_n(g_.get() + layer.weight_at, layer.links(), 0.0f);  // they belonged to other links
   for (size_t t = 0; t < targets_.size(); ++t) targets_[t]->rewired(index, passage, std::move(moved[t]));
   weights_changed();

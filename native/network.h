@@ -45,7 +45,9 @@ struct Layer : GroupedLayer {
 };
 
 struct AdamOptions {
-  float lr, beta1, beta2, eps, weight_decay;
+  float lr, beta1, beta2, eps;
+  float weight_decay;
+  bool decoupled;  // the decay shrinks weights (AdamW), and is not added to gradients (L2)
 };
 
 // Sums over the batch run over the padding too, where a forward that saw NaN may have left NaN.
@@ -53,7 +55,8 @@ void clear_padding(const Batch& x);
 
 class Network {
  public:
-  explicit Network(std::vector<Layer> layers);
+  // With layer_norm every hidden layer's outputs are normalised, sample by sample, before their ReLU.
+  explicit Network(std::vector<Layer> layers, bool layer_norm = false);
 
   // The output for a batch; keeps what backward needs. The result lives in the network and is overwritten by the next call.
   Batch forward(const Batch& x);
@@ -65,15 +68,16 @@ class Network {
   void act(const float* x, float* y);
 
   // A layer loses the links at some positions and gets as many at others. Links that stay keep weight and moments; new ones start
-  // at zero, with this second moment. Targets follow.
+  // at zero, with these second moments, one for each link that grows, or null for zeros. Targets follow.
   void rewire(int64_t layer, const int64_t* dropped, int64_t n_dropped, const int64_t* grown, int64_t n_grown,
-              float second_moment);
+              const float* second_moments);
   void set_parameters(const float* values);
   // A layer's positions, and in their order for each of its links the slot in the flat arrays, or the weight.
   void by_position(int64_t layer, int64_t* positions, int64_t* slots) const;
   void weights_by_position(int64_t layer, int64_t* positions, float* weights) const;
 
   const std::vector<Layer>& layers() const { return layers_; }
+  bool layer_norm() const { return layer_norm_; }
   const Layer& layer(int64_t index) const;
   // Whether the next forward overwrites it.
   bool overwrites(const Batch& batch) const;
@@ -96,6 +100,7 @@ class Network {
   void weights_changed();
 
   std::vector<Layer> layers_;
+  bool layer_norm_;
   int64_t size_ = 0;
   std::shared_ptr<float> w_, g_, m_, v_;
   std::vector<Target*> targets_;
@@ -103,11 +108,16 @@ class Network {
 
   Batch input_;
   std::vector<Batch> out_;    // each layer's output
+  std::vector<Batch> normal_; // with layer_norm: a hidden layer's output before its ReLU
+  std::vector<std::shared_ptr<float>> scale_;  // and what each sample was multiplied with
   Batch input_delta_;
   bool ready_ = false;        // forward was called and weights have not changed since
   uint64_t backward_ = 0;     // number of the backward since the last forward
   std::shared_ptr<float> act_[2];
 };
+
+// Layer normalisation of the hidden outputs z, where they are, with what the backward pass needs unless it is null.
+void normalise(const Batch& z, float* normal, const Batch& y, float* scale);
 
 // Calls work for parts of the groups begin .. end that have about as many links, one for each thread.
 void for_groups(const Groups& links, int begin, int end, int64_t batch, const std::function<void(int, int)>& work);

@@ -107,8 +107,9 @@ Batch Target::forward(const Batch& x) {
     args.stride = in.stride();
     args.batch = int(in.size());
     args.rows = layer.shape.n_out;
-    args.relu = !last;
+    args.relu = !last && !online_->layer_norm();
     for_groups(args.links, 0, layer.outputs.groups(), args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
+    if (!last && online_->layer_norm()) normalise(out, nullptr, out, nullptr);
     in = out;
   }
   return out_;
@@ -242,7 +243,7 @@ Target::Moved Target::moved(int64_t index, const ByPosition& before, const ByPos
 
 void Target::rewired(int64_t index, const Passage& passage, Moved moved) noexcept {
   TargetLayer& mine = layers_[index];
-  carry(passage, 0, mine.weights.get());
+  carry(passage, mine.weights.get());
   for (const auto& [slot, value] : moved.back) mine.weights.get()[slot] = value;
   mine.extra = std::move(moved.extra);
 }

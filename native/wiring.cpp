@@ -267,11 +267,11 @@ void follow(int block, const ByPosition& before, const ByPosition& after, Passag
     for (size_t i = 0; i < b; ++i) from[after.slot[k * b + i]] = uint32_t(n);
 }
 
-void carry(const Passage& passage, float fresh, float* values) noexcept {
+void carry(const Passage& passage, float* values) noexcept {
   auto& was = workspace().was;
   const size_t n = passage.from.size();
   std::copy_n(values, n, was.data());
-  was[n] = fresh;
+  was[n] = 0;
   for (size_t k = 0; k < n; ++k) values[k] = was[passage.from[k]];
 }
 

@@ -72,7 +72,7 @@ struct Passage {
 void replace(const ByPosition& before, Passage& passage, ByPosition& after);
 // Where everything moves, once the new positions have slots. Makes the room that carry needs.
 void follow(int block, const ByPosition& before, const ByPosition& after, Passage& passage);
-// The values of links that stay move from their old to their new slots; those of new links are `fresh`.
-void carry(const Passage& passage, float fresh, float* values) noexcept;
+// The values of links that stay move from their old to their new slots; those of new links are 0.
+void carry(const Passage& passage, float* values) noexcept;
 
 }  // namespace rewirl

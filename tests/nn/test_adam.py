@@ -19,8 +19,11 @@ SAC = Adam(lr=3e-4)
 
 def in_torch(parameters, adam):
     """PyTorch's optimizer with the numbers as the core has them, rounded to float32."""
-    lr, beta1, beta2, eps, decay = (float(np.float32(v)) for v in vars(adam).values())
-    return torch.optim.Adam(parameters, lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=decay, foreach=False)
+    kind = torch.optim.AdamW if adam.decoupled else torch.optim.Adam
+    lr, beta1, beta2, eps, decay = (
+        float(np.float32(v)) for v in (adam.lr, adam.beta1, adam.beta2, adam.eps, adam.weight_decay)
+    )
+    return kind(parameters, lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=decay, foreach=False)
 
 
 def assert_follows(got, want, adam, steps, bound=64):
@@ -32,7 +35,11 @@ def assert_follows(got, want, adam, steps, bound=64):
     assert (off <= 1).all(), f"off by {off.max():.2f} of what is allowed"
 
 
-@pytest.mark.parametrize("adam", [TD3, SAC, Adam(lr=0.1, beta1=0.5, beta2=0.9, eps=1e-3, weight_decay=0.1)])
+OTHER = Adam(lr=0.1, beta1=0.5, beta2=0.9, eps=1e-3, weight_decay=0.1)
+DECOUPLED = Adam(lr=1e-2, weight_decay=0.1, decoupled=True)
+
+
+@pytest.mark.parametrize("adam", [TD3, SAC, OTHER, DECOUPLED])
 @given(n=st.integers(1, 90), scale=st.sampled_from([1e-20, 1e-9, 1e-4, 1.0, 1e9]), seed=seeds)
 def test_many_steps(adam, n, scale, seed):
     rng = np.random.default_rng(seed)

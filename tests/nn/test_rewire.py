@@ -109,8 +109,11 @@ def test_set_adapts_as_the_rule_says(block):
         grown = mask(Links(change.links.n_in, change.links.n_out, block, change.grown))
         for name in FLAT:
             now = layer_of(net, getattr(net, name), i)[0]
-            assert not now[grown].any()
-            np.testing.assert_array_equal(now, before[name][i] * mask(change.links))
+            if name == "second_moments":  # how large: the test of estimates below
+                assert (now[grown] > 0).all()
+            else:
+                assert not now[grown].any()
+            np.testing.assert_array_equal(now * ~grown, before[name][i] * mask(change.links))
     assert net.links(2).n_free == 0
     assert net.counts == tuple(links.count for links in wiring)
 
@@ -176,26 +179,55 @@ def test_neurons_without_links():
     check_pass(net, normal(rng, 9, 20), normal(rng, 9, 20))
 
 
-@pytest.mark.parametrize("block", [1, 4])
-def test_second_moments_of_new_links_may_start_at_the_mean(block):
+@pytest.mark.parametrize("block", [1, 2, 4])
+def test_second_moments_of_new_links_are_estimated_from_their_neurons(block):
     rng = np.random.default_rng(0)
     wiring = [some_links(11, 16, block, 20, rng), some_links(16, 12, block, 25, rng), Links.dense(12, 3)]
-    net, other = trained(wiring, np.random.default_rng(1)), trained(wiring, np.random.default_rng(1))
-    rule = SET(eta=0.3)
-    # in the order of the flat array, in which the mean is taken
-    before = [(net.links(i), net.second_moments[np.sort(net.slots(i).ravel())]) for i in range(3)]
-    net.adapt(rule, np.random.default_rng(5), mean_moments=True)
-    other.adapt(rule, np.random.default_rng(5))
+    net = trained(wiring, np.random.default_rng(1))
+    before = [(net.links(i), net.second_moments[net.slots(i)]) for i in range(3)]
+    first = [net.first_moments[net.slots(i)] for i in range(3)]
+    net.adapt(SET(eta=0.3), np.random.default_rng(5))
     for i, (links, moments) in enumerate(before):
-        assert net.links(i) == other.links(i)
-        new = ~np.isin(net.links(i).places, links.places)
-        assert new.any() == (i < 2)
-        now, zero = net.second_moments[net.slots(i)], other.second_moments[other.slots(i)]
-        np.testing.assert_array_equal(now[~new], zero[~new])
-        np.testing.assert_array_equal(zero[new], 0)
-        np.testing.assert_array_equal(now[new], moments.mean())
-    for name in ("parameters", "first_moments"):
-        np.testing.assert_array_equal(getattr(net, name), getattr(other, name))
+        now = net.links(i)
+        kept = np.isin(now.places, links.places)
+        assert kept.all() == (i == 2)
+        after = net.second_moments[net.slots(i)]
+        stayed = np.isin(links.places, now.places)
+        np.testing.assert_array_equal(after[kept], moments[stayed])
+        np.testing.assert_array_equal(net.first_moments[net.slots(i)][kept], first[i][stayed])
+        np.testing.assert_array_equal(net.first_moments[net.slots(i)][~kept], 0)
+        # one link after the other, in matrices
+        table = np.full((links.n_in, links.n_out), np.nan)
+        cell = links.places[:, None] * links.block + np.arange(links.block)
+        table.ravel()[cell] = moments
+        mean = np.nanmean(table)
+        for place, value in zip(now.places[~kept], after[~kept], strict=True):
+            for r in range(block):
+                x, y = divmod(int(place) * block + r, links.n_out)
+                row, column = table[x], table[:, y]
+                of_input = np.nanmean(row) if not np.isnan(row).all() else mean
+                of_output = np.nanmean(column) if not np.isnan(column).all() else mean
+                np.testing.assert_allclose(value[r], of_input * of_output / mean, rtol=1e-5)
+
+
+def test_moments_of_new_links_are_zero_while_there_are_none():
+    rng = np.random.default_rng(0)
+    net = Network([some_links(9, 8, 1, 20, rng), Links.dense(8, 1)], rng)
+    assert net.adapt(SET(eta=0.5), rng) == 10
+    np.testing.assert_array_equal(net.second_moments, 0)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0])
+def test_second_moments_that_are_none_are_refused(wrong):
+    rng = np.random.default_rng(0)
+    net = Network([some_links(9, 8, 1, 20, rng), Links.dense(8, 1)], rng)
+    change = SET(eta=0.1).rewire(net.links(0), net.weights(0), rng)
+    before = net.links(0)
+    with pytest.raises(ValueError, match="second moment"):
+        net._core.rewire(0, change.dropped, change.grown, np.array([0.0, wrong], dtype=np.float32))
+    with pytest.raises(ValueError, match="second_moments must have 2 numbers, not 3"):
+        net._core.rewire(0, change.dropped, change.grown, np.zeros(3, dtype=np.float32))
+    assert net.links(0) == before
 
 
 def test_a_layer_holds_nothing_of_another_that_was_rewired_before():

@@ -143,8 +143,7 @@ class ActorCritic(Agent):
     def _adapt(self, network: Network) -> None:
         if not np.isfinite(network.parameters).all():
             raise Diverged(f"weights are not finite any more at update {self.updates}: none of them is the smallest")
-        wiring = self.wiring
-        self._links_replaced += network.adapt(wiring.rule, self.rng, mean_moments=wiring.mean_moments)
+        self._links_replaced += network.adapt(self.wiring.rule, self.rng)
 
     # ---------------------------------------------------------- what others see
 

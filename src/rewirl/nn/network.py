@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rewirl import _core
 from rewirl._core import Batch
+from rewirl.nn.new_links import estimated_moments
 from rewirl.topology import Links, Rule
 
 Floats = NDArray[np.float32]
@@ -23,7 +24,7 @@ _FLAT = ("parameters", "first_moments", "second_moments")
 
 @dataclass(frozen=True)
 class Adam:
-    """Numbers of the optimizer (Kingma and Ba), with L2 regularisation as in the paper's code."""
+    """Numbers of the optimizer (Kingma and Ba)."""
 
     lr: float = 1e-3
     """Learning rate."""
@@ -34,7 +35,9 @@ class Adam:
     eps: float = 1e-8
     """Keeps the division from zero."""
     weight_decay: float = 0.0
-    """Times the weight, added to its gradient."""
+    """How strongly weights are pulled to 0."""
+    decoupled: bool = False
+    """Whether the decay shrinks weights by lr · weight_decay (AdamW), or is added to their gradients (L2)."""
 
 
 def batch_of(array: Floats) -> Batch:
@@ -68,19 +71,18 @@ class Network:
     (52, 104)
     """
 
-    def __init__(self, links: Sequence[Links], rng: np.random.Generator) -> None:
-        self._core = _core.Network([(layer.n_in, layer.n_out, layer.block, layer.places) for layer in links])
+    def __init__(self, links: Sequence[Links], rng: np.random.Generator, *, layer_norm: bool = False) -> None:
+        """With `layer_norm` the outputs of hidden layers are normalised sample by sample before their ReLU."""
+        self._core = _core.Network(
+            [(layer.n_in, layer.n_out, layer.block, layer.places) for layer in links], layer_norm
+        )
+        self.layer_norm = layer_norm
         self.sizes = (links[0].n_in, *(layer.n_out for layer in links))
         """Widths: inputs, hidden layers, outputs."""
         self._blocks = [layer.block for layer in links]
         self._counts = [layer.count for layer in links]
         self._act_out = np.empty(self.sizes[-1], dtype=np.float32)
-        # Uniform in ±1/√(fan-in of the dense layer), drawn for the links that exist.
-        values = [
-            rng.uniform(-1, 1, layer.count + layer.n_out).astype(np.float32) / np.float32(np.sqrt(layer.n_in))
-            for layer in links
-        ]
-        self._set_by_position(np.concatenate(values), self._by_position())
+        self._set_by_position(np.concatenate([_initial(layer, rng) for layer in links]), self._by_position())
 
     # ------------------------------------------------------------- computing
 
@@ -104,7 +106,7 @@ class Network:
 
     def step(self, adam: Adam) -> None:
         """One step of Adam along `gradients`."""
-        self._core.step(adam.lr, adam.beta1, adam.beta2, adam.eps, adam.weight_decay)
+        self._core.step(adam.lr, adam.beta1, adam.beta2, adam.eps, adam.weight_decay, adam.decoupled)
 
     def act(self, x: Floats) -> Floats:
         """The outputs for one observation, in memory that the next call overwrites."""
@@ -188,11 +190,10 @@ class Network:
         grown = np.setdiff1d(links.places, now.places, assume_unique=True)
         self._core.rewire(layer, dropped, grown)
 
-    def adapt(self, rule: Rule, rng: np.random.Generator, *, mean_moments: bool = False) -> int:
-        """TopologicalAdaptation (Algorithm 2) of every layer; says how many links were replaced.
+    def adapt(self, rule: Rule, rng: np.random.Generator) -> int:
+        """TopologicalAdaptation (Algorithm 2) of every layer; the number of links that were replaced.
 
-        With `mean_moments` Adam's second moment of a new link starts at the mean of those that its layer had, not at 0:
-        its first steps are as long as its neighbours', not as long as Adam's first ones.
+        New links start at weight 0 and with the second moments that `estimated_moments` gives them.
         """
         changes = {}
         for layer in range(self.layers):
@@ -205,8 +206,8 @@ class Network:
                 changes[layer] = change
         # All of them are known now, and none was refused.
         for layer, change in changes.items():
-            start, end = self._core.ranges(layer)
-            fresh = float(self.second_moments[start:end].mean()) if mean_moments else 0.0
+            moments = self.second_moments[self.slots(layer)]
+            fresh = estimated_moments(change.before, moments, change.grown)
             self._core.rewire(layer, change.dropped, change.grown, fresh)
         return sum(len(change.grown) * change.before.block for change in changes.values())
 
@@ -294,6 +295,18 @@ class Network:
     def bytes(self) -> dict[str, int]:
         """Memory that the network holds, by what it is for (activations of a batch not included)."""
         return self._core.bytes()
+
+
+def _initial(links: Links, rng: np.random.Generator) -> Floats:
+    """Weights of a layer uniform in ±1/√(links into the neuron), then biases uniform in ±1/√(inputs of the layer).
+
+    By its own number of links each neuron starts with outputs as large as a dense layer's, however sparse it is.
+    """
+    values = rng.uniform(-1, 1, links.count + links.n_out).astype(np.float32)
+    fan_in = np.bincount(links.output_blocks, minlength=links.n_out // links.block)[links.output_blocks]
+    values[: links.count] /= np.sqrt(np.repeat(fan_in, links.block), dtype=np.float32)
+    values[links.count :] /= np.sqrt(np.float32(links.n_in))
+    return values
 
 
 def _no_batch(verb: str, value: object) -> TypeError:
