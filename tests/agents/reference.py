@@ -56,6 +56,14 @@ def by_position(links: Links, dense: torch.Tensor) -> np.ndarray:
     return by_place[links.places].astype(np.float32)
 
 
+def rank_one(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """What every position would have by the means of its row and of its column, over the positions in the mask."""
+    mean = (values * mask).sum() / mask.sum()
+    rows = torch.where(mask.sum(1) > 0, (values * mask).sum(1) / mask.sum(1).clamp(min=1), mean)
+    columns = torch.where(mask.sum(0) > 0, (values * mask).sum(0) / mask.sum(0).clamp(min=1), mean)
+    return rows[:, None] * columns[None, :] / mean
+
+
 class Reference:
     """An agent in PyTorch, begun as a copy of `agent`."""
 
@@ -110,8 +118,9 @@ class Reference:
             stays = net.masks[layer] * (1 - fresh)
             with torch.no_grad():
                 w.mul_(stays)
-                for moment in ("exp_avg", "exp_avg_sq"):
-                    state[w][moment].mul_(stays)
+                state[w]["exp_avg"].mul_(stays)
+                estimate = rank_one(state[w]["exp_avg_sq"], mask_of(links, self.dtype))
+                state[w]["exp_avg_sq"].mul_(stays).add_(estimate * fresh)
 
     def layer_gradient(self, net: Masked, layer: int) -> np.ndarray | None:
         """The dense gradient of the last loss, found by autograd through unmasked copies of the weights."""

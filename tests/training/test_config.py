@@ -153,3 +153,10 @@ def test_differences_name_what_makes_it_another_run():
         "lr: 0.001 is now 0.5",
         "sparsity: not set is now 0.5",
     ]
+
+
+def test_options_of_older_versions_that_changed_nothing_are_read():
+    text = RunConfig.resolve(method="ds-td3", task="Hopper-v5").to_toml()
+    assert RunConfig.from_toml(text + "mean_moments = false\n") == RunConfig.from_toml(text)
+    with pytest.raises(ValueError, match="there is no option 'mean_moments'"):
+        RunConfig.from_toml(text + "mean_moments = true\n")

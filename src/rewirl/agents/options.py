@@ -25,8 +25,6 @@ class WiringOptions:
     """Share of all weights that do not exist, instead of lambdas."""
     block: int = 1
     """Neighbouring outputs that share an input: 1 is the paper's unstructured wiring, 4 is faster."""
-    mean_moments: bool = False
-    """Start Adam's second moment of a new link at the mean of its layer, not at 0."""
 
     def counts(self, sizes: Sequence[int]) -> list[int]:
         """Links per layer of a network with these widths."""

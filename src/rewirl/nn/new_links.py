@@ -33,7 +33,7 @@ def estimated_moments(links: Links, moments: Floats, grown: NDArray[np.int64]) -
         [_means(links.output_blocks, moments[:, row], blocks_out, mean) for row in range(links.block)], axis=1
     )
     estimates = of_input[grown // blocks_out, None] * of_output[grown % blocks_out] / mean
-    return estimates.astype(np.float32).ravel()
+    return np.asarray(estimates, dtype=np.float32).ravel()
 
 
 def _means(

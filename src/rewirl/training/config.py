@@ -27,6 +27,8 @@ from rewirl.topology._checks import finite_number, whole_number
 
 SEEDS = 2**32
 """Seeds are below this."""
+RETIRED: Mapping[str, object] = {"mean_moments": False}
+"""Options that older versions wrote into config files, with the value that changed nothing: it is still read."""
 DEFAULT_SPARSITY = 0.5
 """Where the paper has no λ for a task."""
 
@@ -60,8 +62,6 @@ class RunConfig:
     """e: updates from one adaptation of the wiring to the next."""
     block: int = 1
     """Neighbouring outputs that share an input, 1, 2 or 4: 1 is the paper's wiring, 4 is faster."""
-    mean_moments: bool = False
-    """Start Adam's second moment of a new link at the mean of its layer, not at 0."""
     random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
     initial_samples: str | None = None
@@ -133,8 +133,6 @@ class RunConfig:
             raise ValueError(f"{self.method} is dense: for sparsity, lambdas or block use ds-{chosen.algorithm}")
         if not issubclass(chosen.rule, DropAndGrow) and (self.eta, self.adapt_every) != (chosen.eta, 1000):
             raise ValueError(f"{self.method} never rewires: for eta or adapt_every use ds-{chosen.algorithm}")
-        if not issubclass(chosen.rule, DropAndGrow) and self.mean_moments:
-            raise ValueError(f"{self.method} never has new links: for mean_moments use ds-{chosen.algorithm}")
         # Refuses what cannot be wired whatever the task's sizes: with the most inputs there is most room for links.
         self.wiring().counts((MAX_WIDTH, *self.options.hidden, 1))
 
@@ -147,7 +145,6 @@ class RunConfig:
             lambdas=self.lambdas,
             sparsity=self.sparsity,
             block=self.block,
-            mean_moments=self.mean_moments,
         )
 
     def build_agent(self, n_obs: int, box: ActionBox, rng: np.random.Generator) -> Agent:
@@ -163,7 +160,7 @@ class RunConfig:
         flat = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
         rule, idle = _method(self.method).rule, {"options"}
         if not issubclass(rule, DropAndGrow):
-            idle |= {"eta", "adapt_every", "mean_moments"}
+            idle |= {"eta", "adapt_every"}
         if not rule.sparse:
             idle |= {"sparsity", "lambdas", "block"}
         return {n: value for n, value in (flat | asdict(self.options)).items() if value is not None and n not in idle}
@@ -205,6 +202,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"the config is not TOML: {error}") from None
     chosen = _method(given["method"]) if "method" in given else None
+    given = {name: value for name, value in given.items() if name not in RETIRED or value != RETIRED[name]}
     _check_known(given, chosen)
     return given
 

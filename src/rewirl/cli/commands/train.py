@@ -37,7 +37,7 @@ EXAMPLES = (
     "rewirl train --config my.toml --seed 2                flags override the file",
     "rewirl train --resume runs/HalfCheetah-v5/ds-td3-seed1",
 )
-WIRING = ("sparsity", "lambdas", "eta", "adapt_every", "block", "mean_moments")
+WIRING = ("sparsity", "lambdas", "eta", "adapt_every", "block")
 RUNS = Path("runs")
 
 

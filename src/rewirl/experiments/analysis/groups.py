@@ -19,7 +19,7 @@ NO_VARIANT = RunConfig.FREE | {"method", "task", "seed", "eval_every", "eval_epi
 """Fields of a config that do not make another variant of a method."""
 LINKS = ("sparsity", "lambdas", "block")
 """Settings of which links there are: a dense method has none of them."""
-REWIRING = ("eta", "adapt_every", "mean_moments")
+REWIRING = ("eta", "adapt_every")
 """Settings of how links change: a static method has none of them either."""
 HARD = {"tau": 1.0, "target_interval": 1000}
 """The paper's hard target updates."""
