@@ -68,7 +68,7 @@ def test_forward_backward_and_act(wiring, batch, seed):
         links = net.links(i)
         gradient = weights[i].grad.numpy().T.reshape(links.n_places, links.block)
         close(net.gradients[net.slots(i)], gradient[links.places])
-        close(net.gradients[net.bias_positions(i)], biases[i].grad.numpy())
+        close(net.gradients[net.bias_slots(i)], biases[i].grad.numpy())
     close(net.act(np.ascontiguousarray(x[:, 0])), y[:, 0])
 
 
