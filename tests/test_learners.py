@@ -53,7 +53,7 @@ def test_save_and_load(tmp_path):
     assert isinstance(policy, Policy)
     assert policy.task == "Pendulum-v1"
     np.testing.assert_array_equal(policy.predict(OBS)[0], agent.predict(OBS)[0])
-    with pytest.raises(Refused, match="holds a policy of SAC"):
+    with pytest.raises(Refused, match="contains a policy of SAC"):
         TD3.load(tmp_path / "policy.safetensors")
     with pytest.raises(Refused, match="there is no policy at"):
         SAC.load(tmp_path / "nothing")
@@ -117,7 +117,7 @@ def test_a_rule_of_ones_own(tmp_path):
     agent = TD3("Pendulum-v1", wiring=Largest(eta=0.5, every=10), sparsity=0.5, seed=1, **TINY).learn(100)
     assert Largest.calls
     assert agent.run.costs.sparsity > 0.4
-    with pytest.raises(Refused, match="run folder cannot hold a rule of your own"):
+    with pytest.raises(Refused, match="run folder cannot store your own rule"):
         TD3("Pendulum-v1", wiring=Largest(), run_dir=tmp_path / "run")
 
 
@@ -168,7 +168,7 @@ def test_a_folder_without_its_replay_goes_no_further(tmp_path):
 def test_a_folder_that_this_process_has_already(tmp_path):
     with TD3("Pendulum-v1", run_dir=tmp_path / "run", **TINY) as agent:
         agent.learn(50)
-        with pytest.raises(Refused, match=r"in use by process .*, which is this one: close\(\)"):
+        with pytest.raises(Refused, match=r"in use by process .*, which is this process: close\(\)"):
             TD3("Pendulum-v1", run_dir=tmp_path / "run", **TINY).learn(50)
 
 
@@ -179,7 +179,9 @@ class Pendulum(PendulumEnv):
 def test_an_environment_of_ones_own_goes_on_from_python(tmp_path):
     with TD3(Pendulum, run_dir=tmp_path / "run", **TINY) as agent:
         assert agent.learn(50).config.task == f"{__name__}.Pendulum"
-    with pytest.raises(Refused, match=r"there is no task .*begun from Python.*TD3\(env, run_dir='.*/run', …\)\.learn"):
+    with pytest.raises(
+        Refused, match=r"there is no task .*started from Python.*TD3\(env, run_dir='.*/run', …\)\.learn"
+    ):
         resume(tmp_path / "run")
     with TD3(Pendulum, run_dir=tmp_path / "run", **TINY) as agent:
         assert agent.learn(50).step == 100

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 platforms.check()
 _aliases.install()
 
-# Found when first asked for: a device that only wants Policy needs neither Gymnasium nor MuJoCo.
+# Imported on first use: a device that only needs Policy needs neither Gymnasium nor MuJoCo.
 _HOMES = {
     "TD3": "rewirl.learners",
     "SAC": "rewirl.learners",

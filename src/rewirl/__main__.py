@@ -1,4 +1,4 @@
-"""`python -m rewirl` is `rewirl`; alone, it says what a bug report needs."""
+"""`python -m rewirl` is `rewirl`; without arguments it prints what a bug report needs."""
 
 import sys
 

@@ -8,25 +8,25 @@ from typing import ClassVar
 
 
 class Refused(Exception):
-    """A user's mistake, found before any work: one sentence that names the thing and what would be right."""
+    """A user's mistake, found before any work: one sentence that says what is wrong and what would be right."""
 
     exit_code: ClassVar[int] = 2
 
 
 class Failed(Exception):
-    """Something went wrong on the way; what was saved before is whole."""
+    """Something went wrong during the work; what was saved before is intact."""
 
     exit_code: ClassVar[int] = 1
 
 
 class NoRoom(Failed):
-    """A full disk, or one that cannot be written to: nothing that the work itself could help."""
+    """A full disk, or one that cannot be written to: not a fault of the work itself."""
 
     exit_code: ClassVar[int] = 4
 
 
 class Stopped(Exception):
-    """Asked to stop, and did, with a checkpoint: the message says how to go on."""
+    """Stopped on request, with a checkpoint: the message says how to resume."""
 
     exit_code: ClassVar[int] = 3
 

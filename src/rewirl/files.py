@@ -17,8 +17,8 @@ from rewirl.errors import Refused
 
 
 def write_aside(path: Path, content: bytes) -> None:
-    """Writes `content` beside `path` and then renames it: whoever reads sees the old file or the new one, whole."""
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")  # each writer has its own, should there be two
+    """Writes `content` next to `path` and renames it: readers see the complete old or new file."""
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")  # unique per writer
     try:
         try:
             write_new(aside, content)
@@ -29,12 +29,12 @@ def write_aside(path: Path, content: bytes) -> None:
                 aside.unlink(missing_ok=True)
             raise
         sync(path.parent)
-    except OSError as error:  # about the file that was asked for, not about the one aside
+    except OSError as error:  # report the requested file, not the temporary one
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def write_new(path: Path, content: bytes, within: int | None = None) -> None:
-    """A file that is on its way to the disk when this returns; `sync` waits until it is there."""
+    """Writes a file and starts flushing it; `sync` waits until it is on the disk."""
     fd = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, within)
     try:
         view = memoryview(content)
@@ -45,7 +45,7 @@ def write_new(path: Path, content: bytes, within: int | None = None) -> None:
 
 
 def sync(path: Path, within: int | None = None) -> None:
-    """Waits until a file, or what was created, renamed or removed in a folder, is on the disk."""
+    """Waits until a file, or the entries of a folder, are on the disk."""
     fd = os.open(_in(path, within), os.O_RDONLY | os.O_CLOEXEC, dir_fd=within)
     try:
         os.fsync(fd)
@@ -101,17 +101,17 @@ def sha256(content: bytes | memoryview) -> str:
 
 
 def to_json(value: object) -> bytes:
-    """One and the same bytes for the same content; NaN and infinities have no place in it."""
+    """The same bytes for the same content; NaN and infinities are rejected."""
     return json.dumps(value, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
 
 
 def from_json(content: bytes) -> Any:
-    """What `to_json` wrote; ValueError for anything else."""
+    """Parses the output of `to_json`; ValueError for anything else."""
     try:
         return json.loads(content.decode("utf-8"), parse_constant=_no_constant)
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        raise ValueError("it is nested too deeplyly") from None
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")

@@ -1,4 +1,4 @@
-"""TD3 and SAC with the verbs that everybody knows: learn, predict, save, load."""
+"""TD3 and SAC with the interface of Stable-Baselines3: learn, predict, save, load."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Callback = Callable[[Any, int], "bool | None"]
 
 
 class Learner:
-    """What TD3 and SAC share: use one of them."""
+    """Base class of TD3 and SAC."""
 
     algorithm: ClassVar[str]
 
@@ -44,17 +44,17 @@ class Learner:
         run_dir: str | Path | None = None,
         **options: Any,
     ) -> None:
-        """An agent that has learned nothing yet.
+        """Creates an untrained agent.
 
-        `env` is the name of a Gymnasium task, an environment, or a function that makes one. `wiring` is Dense(),
-        Static(), SET(eta, every), RigL(eta, every) or a rule of your own; the class alone, as in wiring=SET, takes the
-        paper's numbers for this algorithm. `options` are all that `rewirl train --help` lists, with underscores:
-        sparsity, lambdas, hidden, lr and so on. Everything stays in memory, unless `run_dir` names a run folder, which
-        is gone on with if it exists.
+        `env` is the name of a Gymnasium task, an environment, or a function that creates one. `wiring` is Dense(),
+        Static(), SET(eta, every), RigL(eta, every) or your own rule; the class alone, as in wiring=SET, uses the
+        paper's settings for this algorithm. `options` are those of `rewirl train --help`, with underscores: sparsity,
+        lambdas, hidden, lr and so on. Everything stays in memory, unless `run_dir` names a run folder; an existing one
+        is resumed.
         """
         method, numbers = self._method(wiring)
         for name in numbers.keys() & options.keys():
-            raise Refused(f"{name} is given twice: leave it to the wiring, {wiring}")
+            raise Refused(f"{name} is given twice: it is already set by the wiring {wiring}")
         self._env = env
         self._folder = None if run_dir is None else Path(run_dir)
         given = {"keep_replay": True, **numbers, **options}
@@ -64,16 +64,14 @@ class Learner:
             raise Refused(str(error)) from None
         if isinstance(wiring, Rule) and type(wiring) is not method.rule:
             if self._folder is not None:
-                raise Refused(
-                    f"a run folder cannot hold a rule of your own ({type(wiring).__name__}): leave out run_dir"
-                )
+                raise Refused(f"a run folder cannot store your own rule ({type(wiring).__name__}): leave out run_dir")
             config = _OwnRule(**vars(config), rule=wiring)
         self.config: RunConfig = config
-        """All that was given, and all that follows from it."""
+        """The complete config of the run."""
         self._rng = np.random.default_rng(seed)
         self._watch = _Watch(self)
         self._open_end = options.get("steps") is None
-        """Whether a run folder is as long as what was asked of `learn`."""
+        """Whether the calls of `learn` determine the number of steps."""
         self._run: Run | None = None
         self._policy: tuple[int, Policy] | None = None
 
@@ -85,7 +83,7 @@ class Learner:
         named = {method.rule: method for method in METHODS.values() if method.algorithm == cls.algorithm}
         fallback = METHODS[
             f"ds-{cls.algorithm}" if rule.sparse else cls.algorithm
-        ]  # only names a rule of the user's own
+        ]  # only used to name a user's own rule
         numbers = {"eta": wiring.eta, "adapt_every": wiring.every} if isinstance(wiring, DropAndGrow) else {}
         if isinstance(wiring, type) and rule not in named:
             raise Refused(f"wiring must be an instance of your own rule: {rule.__name__}()")
@@ -94,19 +92,19 @@ class Learner:
     # ------------------------------------------------------------------ verbs
 
     def learn(self, steps: int, callback: Callback | None = None) -> Self:
-        """So many environment steps more: a second call goes on where the first one ended.
+        """Trains for this many environment steps; a second call continues where the first one ended.
 
-        `callback(agent, step)` is called after every episode, and ends the learning there by returning False.
+        `callback(agent, step)` is called after every episode and stops training by returning False.
         """
         steps = _whole(steps)
         if self._run is not None and self._run.closed:
             if self._folder is None:
-                raise Refused("this agent was closed, and has no run_dir to go on in: learn before close()")
+                raise Refused("this agent was closed and has no run_dir to resume from: call learn before close()")
             self._run = None  # its folder is opened again
         run = self._started()
         until = run.step + steps
         if self._folder is not None and (self._open_end or until > run.config.steps):
-            set_steps(run, until)  # a folder says how far its run goes
+            set_steps(run, until)  # the config of a folder contains the number of steps
             self.config = run.config
         self._watch.callback = callback
         run.train(until)
@@ -117,18 +115,18 @@ class Learner:
     def predict(
         self, observation: ArrayLike, *, deterministic: bool = True, state: None = None, episode_start: object = None
     ) -> tuple[NDArray[np.float32], None]:
-        """The action for one observation, or the actions for several rows of them, in the environment's own units."""
+        """The action for one observation, or the actions for several as rows, in the environment's units."""
         return self.policy().predict(observation, deterministic=deterministic, rng=self._rng)
 
     def save(self, path: str | Path) -> None:
-        """Writes the policy, all that is needed to act, as one safetensors file."""
+        """Saves the policy as one safetensors file."""
         self.policy().save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
-        """The policy in a file that `save` wrote, or the last one of a run folder: it predicts, and needs NumPy alone.
+        """The policy in a file written by `save`, or the latest one of a run folder. It needs only NumPy.
 
-        To go on with training, give the run folder as `run_dir` instead.
+        To continue training, pass the run folder as `run_dir` instead.
         """
         file = Path(path)
         if file.is_dir():
@@ -139,11 +137,11 @@ class Learner:
             raise Refused(f"there is no policy at {path}") from None
         if policy.algorithm != algorithms()[cls.algorithm].agent.policy_kind:
             raise Refused(
-                f"{path} holds a policy of {policy.algorithm.upper()}: load it with {policy.algorithm.upper()}.load"
+                f"{path} contains a policy of {policy.algorithm.upper()}: load it with {policy.algorithm.upper()}.load"
             )
         return policy
 
-    # ------------------------------------------------------------ what it knows
+    # -------------------------------------------------------------- properties
 
     @property
     def step(self) -> int:
@@ -157,18 +155,18 @@ class Learner:
 
     @property
     def run(self) -> Run:
-        """The run behind it: the agent's networks, costs, episodes."""
+        """The underlying run, with networks, costs and episodes."""
         return self._started()
 
     def policy(self) -> Policy:
-        """What it would do now."""
+        """The current policy."""
         run = self._started()
         if self._policy is None or self._policy[0] != run.agent.updates:
             self._policy = (run.agent.updates, run.policy())
         return self._policy[1]
 
     def evaluate(self, episodes: int = 10, seed: int = 0) -> Evaluation:
-        """Returns of whole episodes without exploration noise, in an environment of their own."""
+        """Returns of complete episodes without exploration noise, in a separate environment."""
         env = Source(self.config.task, self._env).another()  # an instance is in the middle of an episode of training
         try:
             return evaluate_policy(self.policy(), env, episodes=episodes, seed=seed)
@@ -176,7 +174,7 @@ class Learner:
             env.close()
 
     def close(self) -> None:
-        """Frees environments and the run folder."""
+        """Closes the environments and releases the run folder."""
         if self._run is not None:
             self._run.close()
 
@@ -195,12 +193,12 @@ class Learner:
             else:
                 try:
                     self._run = start(self.config, self._folder, env=self._env, observers=[self._watch])
-                except ValueError as error:  # a wiring that the options allow, and the sizes of the task do not
+                except ValueError as error:  # a wiring that the options allow but the sizes of the task do not
                     raise Refused(str(error)) from None
         return self._run
 
     def _resumed(self, folder: Path) -> Run:
-        """As long as it was, unless it is to be longer."""
+        """The number of steps so far, unless more are requested."""
         info = inspect_run(folder)
         if info.config:
             steps = info.config.steps if self._open_end else max(self.config.steps, info.step)
@@ -233,7 +231,7 @@ class SAC(Learner):
 
 
 class _Watch(Observer):
-    """Carries what happens in the run to the user's code."""
+    """Passes the events of the run to the user's code."""
 
     def __init__(self, learner: Learner) -> None:
         self._learner = learner
@@ -249,7 +247,7 @@ class _Watch(Observer):
 
 @dataclass(frozen=True, kw_only=True)
 class _OwnRule(RunConfig):
-    """A run with a rule that no file can name."""
+    """A run with a rule that cannot be stored in a file."""
 
     rule: Rule
 
@@ -261,15 +259,15 @@ class _OwnRule(RunConfig):
 
 
 def _task_of(env: EnvLike) -> str:
-    """What people call it: its name, or the name of its class."""
+    """Name for display: its own, or that of its class."""
     if isinstance(env, str):
         return env
     if not isinstance(env, gymnasium.Env) and not callable(env):
-        raise Refused(f"env must be a task's name, a gymnasium.Env or a function that makes one, not {env!r}")
+        raise Refused(f"env must be the name of a task, a gymnasium.Env or a function that creates one, not {env!r}")
     made = Source("the environment", env).make()
     own = type(made.unwrapped)
     name = made.spec.id if made.spec else own.__name__
-    if full_name(name) != name:  # it is not Gymnasium's, although it is called like one of its tasks
+    if full_name(name) != name:  # it has the name of a Gymnasium task without being one
         name = f"{own.__module__}.{name}"
     if made is not env:
         made.close()
@@ -277,7 +275,7 @@ def _task_of(env: EnvLike) -> str:
 
 
 def _whole(steps: object) -> int:
-    """How many steps; 1e5 is welcome."""
+    """A number of steps; accepts 1e5."""
     try:
         number = whole_number("steps", int(steps) if isinstance(steps, float) and steps.is_integer() else steps)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""Memory: how much this process may still take, and amounts as people read them."""
+"""Available memory, and readable amounts of memory."""
 
 from __future__ import annotations
 

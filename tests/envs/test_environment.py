@@ -56,7 +56,7 @@ def test_spaces_that_are_refused(spaces: dict[str, Any], said: str, tmp_path: Pa
     ("name", "said"),
     [
         ("Pendulm-v1", "did you mean Pendulum-v1"),
-        ("HalfCheetah-v3", r"'HalfCheetah-v3' could not be made: .*; HalfCheetah-v5 is there"),
+        ("HalfCheetah-v3", r"'HalfCheetah-v3' could not be created: .*; use HalfCheetah-v5"),
         ("HalfCheetah-v9", "did you mean HalfCheetah-v"),
         ("no/Such-v0", "no task"),
         ("nowhere:Such-v0", "nowhere"),
@@ -72,7 +72,7 @@ def test_names_that_are_refused(name: str, said: str, tmp_path: Path) -> None:
 def test_what_is_no_environment() -> None:
     with pytest.raises(Refused, match="must be a gymnasium environment, not int"):
         start(tiny.config(), env=lambda: 3)  # type: ignore[arg-type,return-value]
-    with pytest.raises(Refused, match="could not be made: ZeroDivisionError"):
+    with pytest.raises(Refused, match="could not be created: ZeroDivisionError"):
         start(tiny.config(), env=lambda: 1 / 0)  # type: ignore[arg-type,return-value]
 
 
@@ -88,7 +88,7 @@ def test_name_instance_and_factory_are_the_same() -> None:
 def test_an_instance_that_cannot_be_copied() -> None:
     env = tiny.Walk()
     env.socket = (n for n in range(3))  # type: ignore[attr-defined]
-    with pytest.raises(Refused, match="give a function that makes it"), start(tiny.config(), env=env) as run:
+    with pytest.raises(Refused, match="give a function that creates it"), start(tiny.config(), env=env) as run:
         run.train()
 
 
@@ -189,9 +189,9 @@ class Learning(tiny.Walk):
         ("HalfCheetah-v5", None),
         ("Hopper-v5", None),
         (Lucky, "not deterministic"),
-        (Secretive, "carries something"),
-        (Learning, "carries something"),
-        (lambda: gymnasium.wrappers.NormalizeObservation(tiny.Walk()), "carries something"),
+        (Secretive, "carries state"),
+        (Learning, "carries state"),
+        (lambda: gymnasium.wrappers.NormalizeObservation(tiny.Walk()), "carries state"),
     ],
 )
 def test_what_keeps_a_task_from_being_repeated(env: Any, said: str | None, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_what_keeps_a_task_from_being_repeated(env: Any, said: str | None, tmp_p
     if said:
         with start(tiny.config(steps=20), tmp_path / "run", env=env) as run:
             assert said in run.notices[0]
-            assert "not promised" in run.notices[0]
+            assert "may not be bit-identical" in run.notices[0]
 
 
 def test_the_generator_takes_an_environment_to_its_next_episode() -> None:

@@ -127,7 +127,7 @@ def test_a_run_is_not_resumed_without_its_wrappers(tmp_path: Path, capsys):
         with pytest.raises(Refused, match=r"with TransformReward around .* has nothing around it"):
             resume(tmp_path / "run", env=env)
     assert main(["train", "--resume", str(tmp_path / "run")]) == 2
-    assert "resume it from Python with the environment that it was begun with" in capsys.readouterr().err
+    assert "resume it from Python with its original environment" in capsys.readouterr().err
     with resume(tmp_path / "run", env=rewarded) as run:
         run.train()
     for command in ("evaluate", "inspect"):
@@ -149,7 +149,9 @@ def test_a_wrapper_that_cannot_be_made_again_is_not_left_out():
         def observation(self, observation):
             return -observation
 
-    with pytest.raises(Refused, match=r"cannot be made a second time for evaluation .* give a function that makes it"):
+    with pytest.raises(
+        Refused, match=r"cannot be created a second time for evaluation .* give a function that creates it"
+    ):
         TD3(Mine(gymnasium.make("Pendulum-v1")), seed=1, **SMALL).learn(60)
     TD3(lambda: Mine(gymnasium.make("Pendulum-v1")), seed=1, **SMALL).learn(60)
 
@@ -157,7 +159,7 @@ def test_a_wrapper_that_cannot_be_made_again_is_not_left_out():
 def test_a_wrapper_that_remembers_is_told_of(tmp_path: Path):
     """Running averages are no part of a checkpoint: whoever uses them learns that a resumed run is another one."""
     with start(tiny.config(), tmp_path / "run", env=lambda: NormalizeObservation(tiny.Walk())) as run:
-        assert any("not promised to be the same bit by bit" in notice for notice in run.notices)
+        assert any("may not be bit-identical" in notice for notice in run.notices)
 
 
 def short_and_light() -> gymnasium.Env:
@@ -171,7 +173,9 @@ def test_a_run_is_not_resumed_with_other_arguments_or_another_time_limit(until: 
         run.train(until)
     if until == 40:
         shutil.rmtree(tmp_path / "run" / "checkpoint")
-    with pytest.raises(Refused, match=r"begun with g=1.0, max_episode_steps=50 around Pendulum-v1, .* nothing around"):
+    with pytest.raises(
+        Refused, match=r"started with g=1.0, max_episode_steps=50 around Pendulum-v1, .* nothing around"
+    ):
         resume(tmp_path / "run")
     with resume(tmp_path / "run", env=short_and_light) as run:
         run.train()
@@ -184,11 +188,11 @@ def test_who_stops_a_run_of_pythons_is_told_to_go_on_there(tmp_path: Path):
 
     with (
         start(tiny.config(), tmp_path / "a run", env=rewarded, observers=[Stops()]) as run,
-        pytest.raises(Stopped, match=r"go on with: TD3\(env, run_dir='.*a run', …\).learn\(steps\)"),
+        pytest.raises(Stopped, match=r"resume with: TD3\(env, run_dir='.*a run', …\).learn\(steps\)"),
     ):
         run.train()
     with (
         start(tiny.config(), tmp_path / "plain run", observers=[Stops()]) as run,
-        pytest.raises(Stopped, match=r"go on with: rewirl train --resume '.*plain run'"),
+        pytest.raises(Stopped, match=r"resume with: rewirl train --resume '.*plain run'"),
     ):
         run.train()

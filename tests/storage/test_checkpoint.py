@@ -123,7 +123,7 @@ def test_any_system_call_that_fails_leaves_the_old_one_whole(
                 said = str(error) if isinstance(error, Failed) else ""
         if said and number == errno.ENOSPC:
             assert "needs 445 bytes" in said
-            assert "step-000000001 is whole" in said
+            assert "step-000000001 is intact" in said
         assert checkpoint.read(tmp_path / "step-000000001") == OLD
         for path in checkpoint.found(tmp_path):
             checkpoint.read(path)

@@ -58,8 +58,8 @@ def raises(obs: Any, reward: float) -> Any:
         (lambda obs, reward: (obs, "much"), "raised ValueError in step"),
         (lambda obs, reward: (obs[:2], reward), r"shape \(2,\)"),
         (lambda obs, reward: (obs[0], reward), r"shape \(\)"),
-        (lambda obs, reward: ({}, reward), "gave an observation that is no array of numbers"),
-        (lambda obs, reward: ([[1.0], [2.0, 3.0]], reward), "gave an observation that is no array of numbers"),
+        (lambda obs, reward: ({}, reward), "gave an observation that is not an array of numbers"),
+        (lambda obs, reward: ([[1.0], [2.0, 3.0]], reward), "gave an observation that is not an array of numbers"),
     ],
 )
 def test_an_environment_that_fails(what: Callable[..., Any], said: str, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_an_environment_that_fails_on_the_way_back_costs_no_checkpoint(wrong: st
             run.train(run.step + 1)
         run.train(run.step + 5)
     before = checkpoint.found(tmp_path / "run" / "checkpoint")
-    with pytest.raises(Failed, match="while the run was taken back"):
+    with pytest.raises(Failed, match="while restoring the run"):
         resume(tmp_path / "run", env=Passing)
     assert checkpoint.found(tmp_path / "run" / "checkpoint") == before
     with resume(tmp_path / "run") as run:

@@ -74,7 +74,7 @@ def test_too_little_room_is_seen_before_anything_is_written(tmp_path: Path, monk
     with start(tiny.config(), tmp_path / "run") as run:
         run.train(140)
         monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 0, 123))
-        with pytest.raises(Failed, match=r"needs \d+ bytes in .*, where 123 are free.*step-000000140 is whole"):
+        with pytest.raises(Failed, match=r"needs \d+ bytes in .*, where 123 are free.*step-000000140 is intact"):
             run.train(149)
     assert not list((tmp_path / "run" / "checkpoint").glob(".*"))
 
@@ -96,7 +96,9 @@ def test_a_full_disk_while_rows_are_written(name: str, tmp_path: Path) -> None:
                 return getattr(file, name)
 
         table._file = Full()
-        with pytest.raises(Failed, match=rf"the disk is full: .*{name} could not be written .*make room and resume"):
+        with pytest.raises(
+            Failed, match=rf"the disk is full: .*{name} could not be written .*free some space and resume"
+        ):
             run.train()
     assert inspect_run(tmp_path / "run").state == "failed"
     with resume(tmp_path / "run") as run:
@@ -146,8 +148,8 @@ def test_a_full_disk_when_a_run_begins(
     full_for(name)
     with pytest.raises((Failed, Refused)) as caught, start(config, tmp_path / "run") as run:
         run.train()
-    assert caught.match(rf"{name} could not be written .*No space left.*make room")
-    assert "checkpoint is whole" not in str(caught.value)
+    assert caught.match(rf"{name} could not be written .*No space left.*free some space")
+    assert "checkpoint is intact" not in str(caught.value)
     if name != "status.json":
         assert not (tmp_path / "run" / "config.toml").exists() or there_before
         assert (tmp_path / "run").exists() == there_before
@@ -168,7 +170,7 @@ def test_a_full_disk_when_a_run_is_resumed(
     monkeypatch.setattr("sys.argv", ["another", "command"])  # so that there is something new in about.json
     with pytest.raises((Failed, Refused)) as caught, resume(tmp_path / "run") as run:
         run.train()
-    assert caught.match(rf"{name} could not be written .*No space left.*make room")
+    assert caught.match(rf"{name} could not be written .*No space left.*free some space")
     full_for("")
     assert verify(tmp_path / "run") == []
     with resume(tmp_path / "run") as run:

@@ -132,7 +132,7 @@ def test_a_damaged_copy_is_found(learned: dict[str, Path], tmp_path: Path) -> No
     whole = copy.read_bytes()
     copy.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     assert any("initial_policy.safetensors is not the policy" in sentence for sentence in verify(tmp_path / "run"))
-    with pytest.raises(Failed, match=f"put the one there whose SHA-256 is {sha256(whole)}"):
+    with pytest.raises(Failed, match=f"restore the one with the SHA-256 {sha256(whole)}"):
         resume(tmp_path / "run")
     copy.unlink()
     with pytest.raises(Failed, match="cannot be read"):
@@ -147,8 +147,8 @@ def test_a_damaged_copy_is_found(learned: dict[str, Path], tmp_path: Path) -> No
     ("given", "says"),
     [
         ({"initial_samples": "nowhere"}, "there is no nowhere"),
-        ({"initial_samples": "."}, "is no run folder"),
-        ({"initial_samples": f"sha256:{'0' * 64}"}, "says what the policy is, and not where"),
+        ({"initial_samples": "."}, "is not a run folder"),
+        ({"initial_samples": f"sha256:{'0' * 64}"}, "identifies the policy but not its path"),
         ({"initial_samples": "LEARNED", "task": "Pendulum-v1"}, "observations of size 3 and actions of size 2"),
     ],
 )
@@ -172,7 +172,7 @@ def test_another_action_box_is_refused(learned: dict[str, Path], tmp_path: Path)
 
 @pytest.mark.parametrize("given", [{"initial_samples": "x", "random_steps": 0}, {"initial_samples": ""}])
 def test_without_steps_to_act_in_it_means_nothing(given: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="random_steps how many samples"):
+    with pytest.raises(ValueError, match="random_steps the number of samples"):
         RunConfig.resolve(method="td3", task="Pendulum-v1", **given)
 
 

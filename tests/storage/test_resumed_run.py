@@ -230,7 +230,7 @@ def test_a_config_that_is_gone_is_no_reason_to_begin_anew(tmp_path: Path) -> Non
     tiny.train(tmp_path / "run", keep_replay=True)
     before = (tmp_path / "run" / "replay.bin").read_bytes()
     (tmp_path / "run" / "config.toml").unlink()
-    with pytest.raises(Refused, match=r"checkpoints of a run in .* its config.toml is gone: put back the one"):
+    with pytest.raises(Refused, match=r"checkpoints of a run but no config.toml: restore the copy"):
         start(tiny.config(seed=8), tmp_path / "run")
     assert (tmp_path / "run" / "replay.bin").read_bytes() == before
 
@@ -259,7 +259,7 @@ def test_an_environment_that_cannot_be_made_again_leaves_no_folder(tmp_path: Pat
         def __deepcopy__(self, _: object) -> Single:
             raise RuntimeError("there is but one")
 
-    with pytest.raises(Refused, match="cannot be made a second time for evaluation"):
+    with pytest.raises(Refused, match="cannot be created a second time for evaluation"):
         start(tiny.config(), tmp_path / "run", env=Single())
     assert not (tmp_path / "run").exists()
 
@@ -268,7 +268,7 @@ def test_checkpoints_that_are_gone_are_no_reason_to_begin_anew(tmp_path: Path) -
     with start(tiny.config(), tmp_path / "run") as run:
         run.train(400)
     shutil.rmtree(tmp_path / "run" / "checkpoint")
-    with pytest.raises(Failed, match="are gone"):
+    with pytest.raises(Failed, match="are missing"):
         resume(tmp_path / "run")
     assert len(tiny.rows(tmp_path / "run" / "evaluations.csv")) == 3
 
@@ -290,7 +290,10 @@ def test_another_version(package: str, tmp_path: Path, monkeypatch: pytest.Monke
     real = about._installed
     monkeypatch.setattr(about, "_installed", lambda name: "99.0" if name == package else real(name))
     with resume(tmp_path / "run") as run:
-        assert f"({package} {real(package)} → 99.0): the run goes on, but is not promised" in run.notices[0]
+        assert (
+            f"({package} {real(package)} → 99.0): the run continues, but its result may not be bit-identical"
+            in run.notices[0]
+        )
 
 
 def test_another_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,7 +313,7 @@ def test_another_instruction_set(tmp_path: Path) -> None:
     try:
         nn.select_isa(next(name for name in nn.available_isas() if name != mine))
         with resume(tmp_path / "run") as run:
-            assert "not promised" in run.notices[0]
+            assert "may not be bit-identical" in run.notices[0]
             assert mine in run.notices[0]
             run.train()
             assert run.done
@@ -334,7 +337,7 @@ def test_a_task_that_does_not_repeat_itself_goes_on_with_a_new_episode(tmp_path:
             run.train(run.step + 1)
         middle = run.step
     with resume(tmp_path / "run", env=Forgetful) as run:
-        assert f"did not repeat its episode: a new one begins at step {middle}" in run.notices[0]
+        assert f"did not repeat its episode: a new one starts at step {middle}" in run.notices[0]
         assert run.loop.episode_length == 0
         run.train()
         assert run.done

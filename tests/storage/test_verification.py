@@ -29,7 +29,7 @@ def test_a_broken_config_hides_no_other_fault(checkpoints: bool, tmp_path: Path)
     (tmp_path / "run" / "policy.safetensors").write_bytes(b"")
     found = verify(tmp_path / "run")
     assert len(found) == 2
-    assert "config.toml is no config" in found[0]
+    assert "config.toml is not a config" in found[0]
     assert "policy.safetensors" in found[1]
 
 
@@ -51,7 +51,7 @@ def test_the_policy_of_a_run_that_is_done_is_restored(eval_every: int, lost: boo
     policy = tmp_path / "run" / "policy.safetensors"
     policy.unlink() if lost else policy.write_bytes(policy.read_bytes()[:100])
     with resume(tmp_path / "run") as run:
-        assert "policy.safetensors is missing or damaged: it is written again" in run.notices[0]
+        assert "policy.safetensors is missing or damaged: it is restored" in run.notices[0]
         assert not run.done
         run.train()
         assert run.done
@@ -85,7 +85,7 @@ def test_a_run_is_not_made_shorter_than_it_is(checkpoint_every: int, tmp_path: P
         for path in (tmp_path / "run" / "checkpoint").iterdir():
             path.rename(tmp_path / "gone")
     rows = (tmp_path / "run" / "evaluations.csv").read_bytes()
-    with pytest.raises(Refused, match=r"has made 3\d\d steps already, and 100 are asked for"):
+    with pytest.raises(Refused, match=r"has made 3\d\d steps already, and 100 were requested"):
         resume(tmp_path / "run", config=tiny.config(steps=100, **given))
     assert (tmp_path / "run" / "config.toml").read_text() == config
     assert (tmp_path / "run" / "evaluations.csv").read_bytes() == rows

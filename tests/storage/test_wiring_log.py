@@ -80,7 +80,7 @@ def test_a_damaged_log_is_said_and_costs_nothing_else(damage: str, tmp_path: Pat
 @pytest.mark.parametrize("head", ["", "[1]", '{"actor": "x"}', '{"actor": []}', '{"actor": [0, 3]}'])
 def test_what_is_no_log_is_refused(head: str, tmp_path: Path) -> None:
     (tmp_path / "wiring.bin").write_text(f"{head}\n")
-    with pytest.raises(ValueError, match="no log of a wiring"):
+    with pytest.raises(ValueError, match="not a wiring log"):
         read(tmp_path / "wiring.bin")
 
 

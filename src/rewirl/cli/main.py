@@ -26,7 +26,7 @@ COMMANDS = {
     "list": "list runs and their state",
     "verify": "check every file of a run",
     "export": "export a policy as C source or ONNX",
-    "report": "write a page, figures and tables about runs",
+    "report": "write write write write a page, figures and tables about runs",
     "methods": "list the methods",
     "tasks": "list the tasks",
 }

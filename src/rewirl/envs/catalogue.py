@@ -143,7 +143,7 @@ _TASKS = (
     Task("MountainCarContinuous-v0", "a car climbs a hill", ("position", "speed"), ("force",)),
 )
 TASKS = {task.name: task for task in _TASKS}
-"""Tasks that were tried, the paper's five first."""
+"""Tasks that are known to work, the paper's five first."""
 _BY_BASE = {without_version(task.name): task for task in _TASKS}
 
 
@@ -163,7 +163,7 @@ def paper_lambdas(task: str, algorithm: str) -> tuple[float, float] | None:
 
 
 def observation_names(task: str, n_obs: int) -> tuple[str, ...]:
-    """Names of the features of an observation; numbers where the task is not known.
+    """Names of the features of an observation; numbers if the task is unknown.
 
     >>> observation_names("HalfCheetah-v5", 17)[8]
     'forward speed'
@@ -175,7 +175,7 @@ def observation_names(task: str, n_obs: int) -> tuple[str, ...]:
 
 
 def action_names(task: str, n_act: int) -> tuple[str, ...]:
-    """Names of the numbers of an action; numbers where the task is not known.
+    """Names of the features of an action; numbers if the task is unknown.
 
     >>> action_names("Hopper-v5", 3)
     ('thigh torque', 'leg torque', 'foot torque')
@@ -185,5 +185,5 @@ def action_names(task: str, n_act: int) -> tuple[str, ...]:
 
 
 def _names(known: tuple[str, ...], count: int, what: str) -> tuple[str, ...]:
-    # What a task's version or options change is the number of features: other numbers, other features.
+    # Versions and options of a task change the number of features: another number means other features.
     return known if len(known) == count else tuple(f"{what} {number}" for number in range(count))

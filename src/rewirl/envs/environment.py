@@ -1,4 +1,4 @@
-"""Environments: made by name, instance or factory; their spaces checked, and every number that they give."""
+"""Environments: created by name, instance or factory; their spaces and values are checked."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from rewirl.limits import MAX_WIDTH
 Floats = NDArray[np.float32]
 Env: TypeAlias = "gymnasium.Env[Any, Any]"
 EnvLike: TypeAlias = "str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]"
-"""A name for gymnasium.make, an environment, or a function that makes one."""
+"""A name for gymnasium.make, an environment, or a function that creates one."""
 
 BY_NAME = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
-"""Wrappers that gymnasium.make puts around a task by itself."""
+"""Wrappers that gymnasium.make adds by itself."""
 LARGEST = float(np.finfo(np.float32).max)
 SUPPORTED = "supported are observations in a flat Box (one dimension) and actions in a flat, bounded Box of floats"
 
 
 class Misbehaved(Exception):
-    """An environment raised an error, or gave a number that is none."""
+    """An environment raised an error, or returned a value that is not finite."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Source:
     """Where a run's environments come from."""
 
     task: str
-    """What people call it."""
+    """Its name for display."""
     env: EnvLike
 
     def make(self) -> Env:
@@ -49,14 +49,14 @@ class Source:
         return self._new()
 
     def another(self) -> Env:
-        """One more, that shares nothing with the first."""
+        """A second environment that shares nothing with the first."""
         if not isinstance(self.env, gymnasium.Env):
             return self._new()
         try:
             return gymnasium.make(self.env.spec) if self.env.spec else copy.deepcopy(self.env)
         except Exception as error:
             raise Refused(
-                f"{self.task} cannot be made a second time for evaluation ({error}): give a function that makes it"
+                f"{self.task} cannot be created a second time for evaluation ({error}): give a function that creates it"
             ) from error
 
     def _new(self) -> Env:
@@ -65,14 +65,14 @@ class Source:
         try:
             made = self.env()  # type: ignore[operator]
         except Exception as error:
-            raise Refused(f"{self.task} could not be made: {type(error).__name__}: {error}") from error
+            raise Refused(f"{self.task} could not be created: {type(error).__name__}: {error}") from error
         if not isinstance(made, gymnasium.Env):
             raise Refused(f"{self.task} must be a gymnasium environment, not {type(made).__name__}")
         return made
 
 
 def make_by_name(name: str, **options: Any) -> Env:
-    """What gymnasium.make gives with these options, or a refusal with the nearest name that there is.
+    """gymnasium.make with these options; an unknown name is refused with the nearest known one.
 
     >>> make_by_name("Pendulum-v1").action_space
     Box(-2.0, 2.0, (1,), float32)
@@ -80,17 +80,17 @@ def make_by_name(name: str, **options: Any) -> Env:
     name = full_name(name)
     try:
         with _quiet_models(name), _quiet_versions(name):
-            return gymnasium.make(name, disable_env_checker=True, **options)  # its checks are ours, made once
+            return gymnasium.make(name, disable_env_checker=True, **options)  # we do the same checks, once
     except gymnasium.error.UnregisteredEnv:
         raise Refused(f"there is no task {name!r}{nearest(name, gymnasium.registry)}") from None
     except Exception as error:
-        better = f"; {newest} is there" if (newest := newer(name)) else ""
-        raise Refused(f"the task {name!r} could not be made: {str(error).rstrip('.')}{better}") from error
+        better = f"; use {newest}" if (newest := newer(name)) else ""
+        raise Refused(f"the task {name!r} could not be created: {str(error).rstrip('.')}{better}") from error
 
 
 @contextmanager
 def _quiet_versions(name: str) -> Iterator[None]:
-    """Of MuJoCo tasks -v2 and -v3 Gymnasium has nothing but a function that raises: the refusal says enough."""
+    """For MuJoCo tasks -v2 and -v3 Gymnasium has only a function that raises: its message is enough."""
     spec = gymnasium.registry.get(name)
     if spec is None or isinstance(spec.entry_point, str) or not newer(name):
         yield
@@ -102,7 +102,7 @@ def _quiet_versions(name: str) -> Iterator[None]:
 
 @contextmanager
 def _quiet_models(name: str) -> Iterator[None]:
-    """MuJoCo 4 warns of the models that Gymnasium ships, on the terminal and into a file; no user can mend that."""
+    """MuJoCo 4 warns about the models that Gymnasium ships, on the terminal and in a file; users cannot fix that."""
     spec = gymnasium.registry.get(name)
     if spec is None or "mujoco" not in str(spec.entry_point):
         yield
@@ -117,8 +117,8 @@ def _quiet_models(name: str) -> Iterator[None]:
 
 
 def wrappers_of(env: Env) -> str:
-    """What its maker put around a task, with commas: wrappers, the outermost first, then arguments and a time limit
-    that are not the task's own.
+    """What was added to a task, separated by commas: wrappers, the outermost first, then arguments and a time limit
+    that differ from the task's own.
 
     >>> from gymnasium.wrappers import TransformReward
     >>> wrappers_of(TransformReward(gymnasium.make("Pendulum-v1", g=9.81), abs))
@@ -140,13 +140,13 @@ def wrappers_of(env: Env) -> str:
 
 
 def _shown(value: object) -> str:
-    """The same in every process: no addresses."""
+    """A representation without memory addresses."""
     return repr(value) if isinstance(value, str | int | float | tuple | list | None) else type(value).__name__
 
 
 class Environment:
-    """One environment as the loop wants it: every observation is a float32 array of its own, actions are in units of
-    the policy (unless `scaled` says that they are the environment's)."""
+    """One environment for the loop: every observation is a new float32 array, actions are in units of the policy
+    (or, if `scaled`, of the environment)."""
 
     def __init__(self, env: Env, task: str, *, scaled: bool = False) -> None:
         self.env, self.task = env, task
@@ -158,7 +158,7 @@ class Environment:
         self._zeros = np.zeros(self.n_obs, dtype=np.float32)
 
     def reset(self, seed: int | None = None) -> Floats:
-        """A new episode."""
+        """Starts a new episode."""
         try:
             observation, _ = self.env.reset(seed=seed)
         except Exception as error:
@@ -169,45 +169,45 @@ class Environment:
         """Observation, reward, terminated, truncated."""
         try:
             observation, reward, terminated, truncated, _ = self._step(self._to_env(action))
-            # In here too: what is no number or no truth value is the environment's fault, and nobody else's.
+            # Inside the try: an invalid reward or flag is the environment's fault.
             reward, terminated, truncated = float(reward), bool(terminated), bool(truncated)
         except Exception as error:
             raise Misbehaved(f"{self.task} raised {type(error).__name__} in step: {error}") from error
         if not -LARGEST <= reward <= LARGEST:  # so NaN is caught as well
-            raise Misbehaved(f"{self.task} gave the reward {reward}, which is no finite float32")
+            raise Misbehaved(f"{self.task} gave the reward {reward}, which is not a finite float32")
         return self._checked(observation), reward, terminated, truncated
 
     def _checked(self, observation: Any) -> Floats:
-        # A copy always: many environments fill one array again and again.
+        # Always a copy: many environments reuse one array.
         try:
             own = np.array(observation, dtype=np.float32, order="C")
         except Exception as error:
-            raise Misbehaved(f"{self.task} gave an observation that is no array of numbers: {error}") from error
+            raise Misbehaved(f"{self.task} gave an observation that is not an array of numbers: {error}") from error
         if own.shape != self._shape:
             raise Misbehaved(f"{self.task} gave an observation of shape {own.shape}, its space says {self._shape}")
-        if own.dot(self._zeros) != 0:  # 0 · x is 0 for finite numbers alone: the quickest test of a short array
+        if own.dot(self._zeros) != 0:  # 0 · x is 0 only for finite x: the fastest test for a short array
             index = int(np.argmin(np.isfinite(own)))
-            raise Misbehaved(f"{self.task} gave observation[{index}] = {own[index]}, which is no finite float32")
+            raise Misbehaved(f"{self.task} gave observation[{index}] = {own[index]}, which is not a finite float32")
         return own
 
     @property
     def generator(self) -> np.random.Generator:
-        """What the next episode will be drawn from. Its state is set in place: the environment may have shared it."""
+        """The generator of the next episode. Its state is set in place, because the environment may share it."""
         return self.env.unwrapped.np_random
 
     def generator_state(self) -> dict[str, Any] | None:
-        """None if it has no generator that we know."""
+        """None if it has no known generator."""
         if not isinstance(self.generator, np.random.Generator):
             return None
         state = dict(self.generator.bit_generator.state)
         return state if state.get("bit_generator") == "PCG64" else None
 
     def set_generator_state(self, state: dict[str, Any]) -> None:
-        """What `generator_state` gave, of this environment or of another one like it."""
+        """Restores a state from `generator_state` of this environment or an equal one."""
         try:
             self.generator.bit_generator.state = state
         except Exception as error:
-            raise Misbehaved(f"{self.task} takes no state of its generator np_random: {error}") from error
+            raise Misbehaved(f"{self.task} does not accept a state for its generator np_random: {error}") from error
 
 
 def _flat_observations(env: Env, task: str) -> int:
@@ -222,7 +222,7 @@ def _flat_observations(env: Env, task: str) -> int:
 
 
 def _flatten(space: gymnasium.Space[Any]) -> str:
-    return "; gymnasium.wrappers.FlattenObservation makes them flat" if space.is_np_flattenable else ""
+    return "; gymnasium.wrappers.FlattenObservation flattens them" if space.is_np_flattenable else ""
 
 
 def _bounded_actions(env: Env, task: str) -> ActionBox:
@@ -236,35 +236,35 @@ def _bounded_actions(env: Env, task: str) -> ActionBox:
 
 
 def _converter(space: gymnasium.Space[Any], box: ActionBox, scaled: bool) -> Callable[[Floats], NDArray[Any]]:
-    """From actions of the policy, or (`scaled`) of the environment in float32, to what its space contains."""
+    """Maps actions of the policy, or (`scaled`) of the environment in float32, into its action space."""
     assert isinstance(space, Box)
     convert: Callable[[Floats], NDArray[Any]] = np.asarray if scaled else box.to_env
     if space.dtype == np.float32:
         return convert
-    # Clipped, for a policy of another hand may have bounds that were rounded outward.
+    # Clipped, because the bounds of a foreign policy may have been rounded outward.
     return lambda action: np.clip(convert(action).astype(space.dtype), space.low, space.high)
 
 
 def probe(source: Source, seed: int) -> str | None:
-    """What keeps a task from being repeated bit by bit, or None. Two short rollouts with one seed, and a third that
-    begins with the last episode, from the generator's state alone, as a resumed run does."""
+    """Why a task is not reproducible, or None. Runs two short rollouts with one seed, and a third that starts at
+    the last episode from the generator's state alone, as a resumed run does."""
     first, state = _rollout(source, seed)
     second, _ = _rollout(source, seed)
     if first != second:
-        return f"{source.task} is not deterministic: with one seed and the same actions it went two ways"
+        return f"{source.task} is not deterministic: with the same seed and actions its results differ"
     if state is None:
-        return f"{source.task} keeps no NumPy generator in np_random: its next episode cannot be saved"
+        return f"{source.task} has no NumPy generator in np_random: its next episode cannot be saved"
     third, _ = _rollout(source, seed, state)
     if third[-1] != first[-1]:
-        return f"{source.task} carries something from one episode to the next that its np_random does not tell"
+        return f"{source.task} carries state from one episode to the next besides its np_random"
     return None
 
 
 def _rollout(
     source: Source, seed: int, state: dict[str, Any] | None = None
 ) -> tuple[list[list[bytes]], dict[str, Any] | None]:
-    """What is seen in the first steps of three episodes, or in the last one alone from a generator's state before it;
-    and that state."""
+    """The observations in the first steps of three episodes, or of the last one alone from a generator's state before
+    it; and that state."""
     env = Environment(source.make(), source.task)
     try:
         seen = []

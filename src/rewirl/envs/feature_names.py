@@ -28,13 +28,13 @@ def each(things: Iterable[str], *whats: str) -> tuple[str, ...]:
 
 
 def flat_walker(joints: Sequence[str]) -> tuple[str, ...]:
-    """A body in a plane on a chain of hinges."""
+    """A planar body with a chain of hinges."""
     body = ("forward speed", "vertical speed", "torso turning")
     return ("torso height", "torso angle", *each(joints, "angle"), *body, *each(joints, "speed"))
 
 
 def free_body(joints: Sequence[str]) -> tuple[str, ...]:
-    """A body in space: its height and orientation, its joints, and how both move."""
+    """A body in space: height, orientation and joints, and their velocities."""
     orientation = tuple(f"torso orientation {part}" for part in "wxyz")
     moving = (*(f"torso speed {axis}" for axis in XYZ), *(f"torso turning {axis}" for axis in XYZ))
     return ("torso height", *orientation, *each(joints, "angle"), *moving, *each(joints, "speed"))

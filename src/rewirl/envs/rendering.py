@@ -1,4 +1,4 @@
-"""Environments that can be seen: in a window where there is a screen, as pictures where there is none."""
+"""Rendering of environments: in a window if there is a screen, otherwise as pictures."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Frame = NDArray[np.uint8]
 """(height, width, 3)."""
 
 SIZES = {"human": (960, 540), "rgb_array": (640, 360)}
-"""Width and height of MuJoCo's window and pictures, unless given; other tasks have sizes of their own."""
+"""Default width and height of MuJoCo's window and pictures; other tasks have their own."""
 FPS = 30
-"""Of a task that does not say how many of its steps are a second."""
+"""Default of a task that does not define its frame rate."""
 HEADLESS = ("egl", "osmesa")
-"""Ways of MuJoCo to draw without a screen, the quickest first."""
+"""MuJoCo's backends without a screen, the fastest first."""
 PROBE = """\
 import mujoco, numpy
 model = mujoco.MjModel.from_xml_string("<mujoco><worldbody><light/><geom size='1'/></worldbody></mujoco>")
@@ -34,32 +34,32 @@ with mujoco.Renderer(model, 32, 32) as renderer:
     renderer.update_scene(data)
     raise SystemExit(0 if numpy.ptp(renderer.render()) else 1)
 """
-"""Draws a ball, in a process of its own: a failed attempt spoils the next one, and a bad driver may crash."""
+"""Renders a ball, in a separate process: a failed attempt spoils the next one, and a bad driver may crash."""
 
 
 def has_screen() -> bool:
-    """Whether a window can be opened, as far as one can tell beforehand."""
+    """Whether a window can probably be opened."""
     if sys.platform in ("win32", "darwin"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def in_window(task: str, width: int | None = None, height: int | None = None) -> Env:
-    """The task in a window, which is redrawn at every step; refused where none can be opened."""
+    """The task in a window that is redrawn at every step; refused if none can be opened."""
     made = _made(task, "human", width, height)
     if _has_mujoco(made):
         import glfw
 
         with warnings.catch_warnings(action="ignore"):
             opened = glfw.init()
-        if not opened:  # a DISPLAY of yesterday, say: Gymnasium would go on, and GLFW end the whole process
+        if not opened:  # e.g. a stale DISPLAY: Gymnasium would continue, and GLFW would end the whole process
             made.close()
-            raise Refused("no window can be opened on this screen: film it with --video agent.mp4 or --gif agent.gif")
+            raise Refused("no window can be opened on this screen: record it with --video agent.mp4 or --gif agent.gif")
     return made
 
 
 def as_pictures(task: str, width: int | None = None, height: int | None = None) -> Env:
-    """The task, drawn when its `render` is asked for; refused with what to install where nothing can be drawn."""
+    """The task, rendered on request; refused with what to install if rendering is impossible."""
     made = _made(task, "rgb_array", width, height)
     if _has_mujoco(made) and "MUJOCO_GL" not in os.environ:
         try:
@@ -71,7 +71,7 @@ def as_pictures(task: str, width: int | None = None, height: int | None = None) 
 
 
 def headless_way() -> str:
-    """How MuJoCo can draw on this machine without a screen."""
+    """The backend with which MuJoCo can render without a screen."""
     for way in HEADLESS:
         try:
             drawn = subprocess.run(
@@ -82,30 +82,30 @@ def headless_way() -> str:
         if drawn.returncode == 0:
             return way
     raise Refused(
-        "nothing can be drawn here, since MuJoCo finds neither EGL nor OSMesa: install one of them (on Debian and "
+        "rendering is not possible, since MuJoCo finds neither EGL nor OSMesa: install one of them (on Debian and "
         "Ubuntu: apt install libegl1 libgl1, or apt install libosmesa6), or set MUJOCO_GL=glfw where there is a screen"
     )
 
 
 def fps_of(env: Env) -> float:
-    """Steps that are a second of the task."""
+    """Steps per second of the task."""
     return float(env.metadata.get("render_fps") or FPS)
 
 
 def picture(env: Env, task: str, size: tuple[int, int] | None = None) -> Frame:
-    """The environment as it is now, as (width, height) if given; refused where it cannot be drawn."""
+    """A picture of the environment, of the size (width, height) if given; refused if it cannot be rendered."""
     try:
-        with warnings.catch_warnings(action="ignore"):  # what graphics libraries say before they fail
+        with warnings.catch_warnings(action="ignore"):  # messages of graphics libraries before they fail
             drawn = env.render()
     except gymnasium.error.DependencyNotInstalled as error:
         raise Refused(lacking(task, error)) from None
-    except Exception as error:  # of graphics drivers, anything
+    except Exception as error:  # graphics drivers may raise anything
         way = os.environ.get("MUJOCO_GL")
         hint = f": MUJOCO_GL={way} may be wrong here, leave it out or set another" if way and _has_mujoco(env) else ""
-        raise Refused(f"{task} cannot be drawn ({type(error).__name__}: {error}){hint}") from error
+        raise Refused(f"{task} cannot be rendered ({type(error).__name__}: {error}){hint}") from error
     frame = np.asarray(drawn)
     if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
-        raise Refused(f"{task} draws no picture: its render must give bytes of shape (height, width, 3)")
+        raise Refused(f"{task} renders no picture: its render must return bytes of shape (height, width, 3)")
     if size and (frame.shape[1], frame.shape[0]) != size:
         return _resized(frame, size)
     return np.ascontiguousarray(frame)
@@ -121,11 +121,11 @@ def lacking(task: str, error: BaseException) -> str:
     if library and extra:
         wanted = f"gymnasium[{extra[1].replace('_', '-')}]"
         return f"{task} cannot be drawn without {library[1]}: pip install '{wanted}'"
-    return f"{task} cannot be drawn: {error}"
+    return f"{task} cannot be rendered: {error}"
 
 
 def window_closed(env: Env) -> bool:
-    """Whether the window of a MuJoCo task was closed by its user: Gymnasium would draw on, and crash."""
+    """Whether the user closed the window of a MuJoCo task: Gymnasium would keep drawing and crash."""
     viewer = getattr(getattr(env.unwrapped, "mujoco_renderer", None), "viewer", None)
     window = getattr(viewer, "window", None)
     if window is None:
@@ -138,9 +138,9 @@ def window_closed(env: Env) -> bool:
 def _made(task: str, mode: str, width: int | None, height: int | None) -> Env:
     given: dict[str, Any] = {"render_mode": mode}
     spec = gymnasium.registry.get(task)
-    if spec is not None and "mujoco" in str(spec.entry_point):  # Gymnasium's own take a size
+    if spec is not None and "mujoco" in str(spec.entry_point):  # Gymnasium's own tasks accept a size
         given |= {"width": width or SIZES[mode][0], "height": height or SIZES[mode][1]}
-    with warnings.catch_warnings(action="ignore"):  # Gymnasium's about the mode, which is looked at below
+    with warnings.catch_warnings(action="ignore"):  # Gymnasium's warning about the mode, which is checked below
         made = make_by_name(task, **given)
     if made.render_mode != mode:
         made.close()
@@ -155,7 +155,7 @@ def _has_mujoco(env: Env) -> bool:
 
 
 def _follow(env: Env) -> None:
-    """Turns to the camera that goes along with the body, if the model has one: Gymnasium's own stays where it was."""
+    """Selects the camera that follows the body, if the model has one: Gymnasium's own stays fixed."""
     import mujoco  # type: ignore[import-untyped]
 
     inner: Any = env.unwrapped
@@ -163,7 +163,7 @@ def _follow(env: Env) -> None:
     if camera >= 0:
         tracking = {"type": mujoco.mjtCamera.mjCAMERA_TRACKING, "trackbodyid": inner.model.cam_bodyid[camera]}
         shown = inner.mujoco_renderer
-        shown.camera_id = camera  # of pictures; a window has settings instead
+        shown.camera_id = camera  # pictures only; a window has settings instead
         shown.default_cam_config = {**(shown.default_cam_config or {}), **tracking}
 
 
@@ -171,5 +171,5 @@ def _resized(frame: Frame, size: tuple[int, int]) -> Frame:
     try:
         from PIL import Image
     except ImportError:
-        raise Refused("to draw this task in another size needs Pillow: pip install 'rewirl[video]'") from None
+        raise Refused("rendering this task in another size needs Pillow: pip install 'rewirl[video]'") from None
     return np.asarray(Image.fromarray(frame).resize(size, Image.Resampling.LANCZOS))

@@ -1,4 +1,4 @@
-"""Names of tasks: which version is meant, and which is the newest."""
+"""Names of tasks and their newest versions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gymnasium.envs.registration import find_highest_version, parse_env_id
 
 
 def full_name(task: str) -> str:
-    """With the newest version that there is, where a name has none and means nothing by itself.
+    """The name with its newest version, if it has none and is not registered by itself.
 
     >>> full_name("Pendulum"), full_name("Pendulum-v0"), full_name("no/Such")
     ('Pendulum-v1', 'Pendulum-v0', 'no/Such')
@@ -28,7 +28,7 @@ def without_version(task: str) -> str:
 
 
 def newer(task: str) -> str | None:
-    """The newest version of a task, if that is a newer one.
+    """The newest version of a task, if it is newer.
 
     >>> newer("Pendulum-v0"), newer("Pendulum-v1")
     ('Pendulum-v1', None)

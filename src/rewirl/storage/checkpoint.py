@@ -1,11 +1,11 @@
-"""Checkpoints as folders of plain files: written aside, hashed, synced, renamed; the last two are kept.
+"""Checkpoints as folders of plain files: written under another name, hashed, synced, renamed; the last two are kept.
 
     checkpoint/step-000025000/MANIFEST             SHA-256 and name of every other file, then that of these lines
                               run.json             the values of the run's state, and the versions that made it
                               state.safetensors    the arrays of the run's state
                               config.toml, evaluations.csv, ...
 
-A folder has its final name only when everything in it is on the disk.
+A folder gets its final name only after everything in it is on the disk.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from rewirl.storage.provenance import versions
 from rewirl.training.state import Arrays, State
 
 KEPT = 2
-"""Checkpoints that are kept: should the last one be damaged, there is the one before."""
+"""Number of checkpoints kept: if the last one is damaged, the one before it is used."""
 MANIFEST = "MANIFEST"
 WRITING, REMOVING = ".writing", ".removing"
 """Folders that a kill may leave behind."""
 REPLACED = ".replaced-"
-"""Before the name of a checkpoint while another one of the same step takes its place."""
+"""Prefix of a checkpoint while another one of the same step replaces it."""
 HEADER = "# rewirl checkpoint; the lines below are for sha256sum -c"
 NAME = re.compile(r"step-(\d{9,15})", re.ASCII)
 
 
 FORMAT = 2
-"""Raised when what a checkpoint holds means something else than before: 2 since weights are in the order of places."""
+"""Version of the format: 2 since weights are ordered by position."""
 NEEDS = "0.1.0"
 """The first version of rewirl that reads this format."""
 HEAD = {"versions", "format", "needs"}
@@ -51,7 +51,7 @@ class Damaged(Exception):
 
 
 UNFIT = (Damaged, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError)
-"""What comes of loading a checkpoint whose hashes are right and whose content is not."""
+"""Errors from loading a checkpoint with valid hashes and invalid content."""
 
 
 def save(folder: Path, step: int, state: State, files: Mapping[str, bytes]) -> Path:
@@ -75,7 +75,7 @@ def check_all_read(state: State) -> None:
 
 
 def differing_versions(state: State) -> list[str]:
-    """What is not as it was; of what the checkpoint does not name, an older rewirl did not write it down."""
+    """Versions that differ; an older rewirl did not record all of them."""
     before, now = state.texts("versions"), versions()
     names = [name for name in before if before[name] != now.get(name)]
     return [f"{name} {before[name]} → {now.get(name, 'none')}" for name in names]
@@ -86,9 +86,9 @@ def parse_values(name: str, content: bytes) -> dict[str, Any]:
     try:
         given = from_json(content)
     except ValueError as error:
-        raise Damaged(f"{name} is no JSON: {error}") from None
+        raise Damaged(f"{name} is not valid JSON: {error}") from None
     if not isinstance(given, dict):
-        raise Damaged(f"{name} is no JSON object")
+        raise Damaged(f"{name} is not a JSON object")
     found = given.get("format")
     if not isinstance(found, int):
         raise Damaged(f"{name} has other fields than a checkpoint: its format is not a number")
@@ -99,8 +99,8 @@ def parse_values(name: str, content: bytes) -> dict[str, Any]:
         )
     if found < FORMAT:
         raise Refused(
-            f"{name} has the checkpoint format {found} of an older rewirl, this one reads {FORMAT}: go "
-            f"on with the version that trained it, or train anew (its policy and its evaluations can still be read)"
+            f"{name} has the checkpoint format {found} of an older rewirl, this one reads {FORMAT}: resume "
+            f"it with the version that trained it, or train again (its policy and evaluations can still be read)"
         )
     return given
 
@@ -110,19 +110,19 @@ def parse_arrays(name: str, content: bytes) -> Arrays:
     try:
         return dict(safetensors.numpy.load(content))
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise Damaged(f"{name} is no safetensors file: {error}") from None
+        raise Damaged(f"{name} is not a safetensors file: {error}") from None
 
 
 def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
-    """A new checkpoint in `folder`; older ones than the last two go. One of the same step is replaced, unless it says
-    the same: evaluations may have been on their way when it was made."""
+    """Writes a checkpoint and removes all but the last two. One of the same step is replaced unless it is identical:
+    evaluations may have been pending when it was written."""
     final = folder / f"step-{step:09d}"
     manifest = _manifest(files)
     if _same(final / MANIFEST, manifest):
         return final
     before = next(iter(found(folder)), None)
     needed = len(manifest) + sum(map(len, files.values()))
-    consolation = f"the checkpoint {before} is whole" if before else "there was no checkpoint before it"
+    consolation = f"the checkpoint {before} is intact" if before else "there was no checkpoint before it"
     with room_for("a checkpoint", needed, folder, consolation), Directory(folder) as here:
         try:
             here.remove(WRITING)
@@ -144,13 +144,13 @@ def _write_aside(here: Directory, parts: Mapping[str, bytes]) -> None:
     with here.make_folder(WRITING) as aside:
         for name, content in parts.items():
             aside.write(name, content)
-        for name in parts:  # after all writes: the first of these takes most of the others along
+        for name in parts:  # after all writes: the first sync flushes most of the others
             aside.sync(name)
         aside.sync()
 
 
 def read(path: Path) -> dict[str, bytes]:
-    """All files of a checkpoint, if they are what was written."""
+    """All files of a checkpoint, verified by their hashes."""
     try:
         with Directory(path) as here:
             return _read(here)
@@ -165,11 +165,11 @@ def _read(here: Directory) -> dict[str, bytes]:
     for name, known in _entries(path / MANIFEST, manifest).items():
         files[name] = _content(here, name)
         if sha256(files[name]) != known:
-            raise Damaged(f"{path / name} is damaged: it does not have the SHA-256 that it was written with")
+            raise Damaged(f"{path / name} is damaged: its SHA-256 has changed")
     if extra := set(here.names()) - {MANIFEST, *files}:
-        raise Damaged(f"{path / min(extra)} does not belong there")
+        raise Damaged(f"{path / min(extra)} does not belong to the checkpoint")
     if _manifest(files) != manifest:
-        raise Damaged(f"{path / MANIFEST} is damaged: it is not what the files in it give")
+        raise Damaged(f"{path / MANIFEST} is damaged: it does not match the files")
     return files
 
 
@@ -181,7 +181,7 @@ def _content(here: Directory, name: str) -> bytes:
 
 
 def found(folder: Path) -> list[Path]:
-    """Checkpoints in a folder, whole or not, the newest first."""
+    """Checkpoints in a folder, intact or not, newest first."""
     if not folder.is_dir():
         return []
     named = [entry for entry in folder.iterdir() if NAME.fullmatch(entry.name)]
@@ -189,7 +189,7 @@ def found(folder: Path) -> list[Path]:
 
 
 def recover(folder: Path) -> None:
-    """Puts back what a kill left between two names."""
+    """Restores a checkpoint that a kill left between two names."""
     if not folder.is_dir():
         return
     with Directory(folder) as here:
@@ -214,7 +214,7 @@ def step_of(path: Path) -> int:
 
 
 def clean(folder: Path) -> None:
-    """Removes what a kill left behind, and checkpoints that are not kept."""
+    """Removes leftovers of a kill and old checkpoints."""
     with Directory(folder) as here:
         for leftover in (WRITING, REMOVING):
             here.remove(leftover)
@@ -223,7 +223,7 @@ def clean(folder: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Takes a folder's name away before its files: a checkpoint is never there in part."""
+    """Renames the folder before removing its files: a checkpoint is never visible in part."""
     with Directory(path.parent) as here:
         if here.has(path.name):
             here.remove(REMOVING)
@@ -240,7 +240,7 @@ def _manifest(files: Mapping[str, bytes]) -> bytes:
 def _entries(path: Path, manifest: bytes) -> dict[str, str]:
     text, _, seal = manifest.rpartition(b"# ")
     if seal != f"{sha256(text)}\n".encode():
-        raise Damaged(f"{path} is damaged: it does not have the SHA-256 that it was written with")
+        raise Damaged(f"{path} is damaged: its SHA-256 has changed")
     try:
         header, *lines = text.decode("utf-8").splitlines()
     except ValueError:
@@ -251,6 +251,6 @@ def _entries(path: Path, manifest: bytes) -> dict[str, str]:
     for line in lines:
         entry = re.fullmatch(r"([0-9a-f]{64})  ([a-z_]+\.[a-z]+)", line, re.ASCII)
         if not entry:
-            raise Damaged(f"{path} has a line that is none of a manifest: {line!r}")
+            raise Damaged(f"{path} has a line that is not a manifest line: {line!r}")
         entries[entry[2]] = entry[1]
     return entries

@@ -1,4 +1,4 @@
-"""A full disk as a sentence: which file of a run needed how much room, and what is still whole."""
+"""A full disk as one sentence: which file needed how much space, and what is still intact."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from rewirl.errors import NoRoom
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""What the system says when there is no room: disk, quota, limit of a file's size."""
+"""Errors of a full disk: no space, quota, limit of file size."""
 
 
 @contextmanager
 def room_for(what: str, needed: int, folder: Path, consolation: str) -> Iterator[None]:
-    """Turns a full disk into a sentence: what needed how many bytes, and what is still whole."""
+    """Turns a full disk into one sentence: what needed how many bytes, and what is still intact."""
     try:
         free = shutil.disk_usage(folder).free
         if free < needed:
@@ -34,7 +34,7 @@ def room_for(what: str, needed: int, folder: Path, consolation: str) -> Iterator
 
 @contextmanager
 def complaining(path: Path) -> Iterator[None]:
-    """Turns a failed write to a file of a run into a sentence."""
+    """Turns a failed write to a file of a run into one sentence."""
     try:
         yield
     except OSError as error:
@@ -43,7 +43,7 @@ def complaining(path: Path) -> Iterator[None]:
 
 
 def what_is_left(run: Path) -> str:
-    """What is left of a run when a file of it could not be written."""
+    """What remains of a run after a failed write."""
     if any((run / "checkpoint").glob("step-*")):
-        return "the last checkpoint is whole: make room and resume"
-    return "there is no checkpoint yet: make room and begin again"
+        return "the last checkpoint is intact: free some space and resume"
+    return "there is no checkpoint yet: free some space and start again"

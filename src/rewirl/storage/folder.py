@@ -1,4 +1,4 @@
-"""Run folders: where their files are, what state they are in, which there are."""
+"""Run folders: their files, their state, and finding them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rewirl.training.config import RunConfig
 from rewirl.training.measurements import EvaluationRow
 
 LEFTOVERS = (".policy.", ".best_policy.", ".initial_policy.", ".status.", ".config.", ".about.")
-"""How the names of files begin that were being written over."""
+"""Prefix of files that were being replaced."""
 OTHERS = ("lock", "train.log", "tensorboard", "wandb")
 """What is written into a run folder by locks, sweeps and loggers."""
 
@@ -42,7 +42,7 @@ class RunFolder:
         self.replay = path / "replay.bin"
 
     def make(self) -> bool:
-        """Whether it was not there before; refused when it cannot be made or written to."""
+        """Creates it; whether it is new. Refused if it cannot be created or written to."""
         new = True
         try:
             try:
@@ -59,12 +59,12 @@ class RunFolder:
                 with suppress(OSError):
                     self.path.rmdir()
             raise Refused(
-                f"the run folder {self.path} cannot be written to ({error.strerror}): choose another place"
+                f"the run folder {self.path} cannot be written to ({error.strerror}): choose another folder"
             ) from None
         return new
 
     def discard(self) -> None:
-        """Removes the files of a run that could not begin; the lock is its holder's."""
+        """Removes the files of a run that could not start; the lock belongs to its holder."""
         files = [self.config, self.status, self.evaluations, self.progress, self.wiring, self.about, self.policy]
         for file in (*files, self.best_policy, self.initial_policy, self.initial_source, self.replay):
             file.unlink(missing_ok=True)
@@ -87,7 +87,7 @@ class RunFolder:
         write_aside(self.status, to_json({"state": state, "step": step, "message": message}))
 
     def read_status(self) -> dict[str, Any]:
-        """What `set_status` wrote last; empty if that is gone."""
+        """What `set_status` wrote last; empty if that is missing."""
         try:
             found = from_json(self.status.read_bytes())
         except (OSError, ValueError):
@@ -95,17 +95,17 @@ class RunFolder:
         return found if isinstance(found, dict) else {}
 
     def in_python(self, algorithm: str) -> str:
-        """How a run whose environment only Python can give is gone on with there."""
+        """How to resume, from Python, a run whose environment only Python can provide."""
         return f"{algorithm.upper()}(env, run_dir={str(self.path)!r}, …).learn(steps)"
 
     def without_replay(self) -> Refused:
-        """What is said of a run that cannot go further."""
+        """Message about a run that cannot be extended."""
         return Refused(
-            f"the run in {self.path} is done and its replay was deleted: to go on later, train with keep_replay"
+            f"the run in {self.path} is finished and its replay was deleted: to extend runs later, train them with keep_replay"
         )
 
     def has_policy(self) -> bool:
-        """Whether the last policy is there and whole."""
+        """Whether the latest policy exists and is intact."""
         try:
             Policy.load(self.policy)
         except (OSError, Refused):
@@ -113,7 +113,7 @@ class RunFolder:
         return True
 
     def clean(self) -> None:
-        """Removes what a kill left of files that were being written."""
+        """Removes partially written files that a kill left behind."""
         for leftover in self.path.glob(".*"):
             if leftover.is_file() and leftover.name.startswith(LEFTOVERS):
                 leftover.unlink(missing_ok=True)
@@ -129,7 +129,7 @@ class RunInfo:
     state: str
     """running, done, stopped or failed."""
     step: int
-    """Steps so far, as far as they were written down."""
+    """Steps so far, according to the files."""
     best_return: float | None
     last_return: float | None
     message: str
@@ -147,12 +147,12 @@ def run_folder(runs: Path, name: str) -> Path:
     'runs/first'
     """
     if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
-        raise Refused(f"{name!r} is no name for a run: it must be one word that a folder can have, e.g. first-try")
+        raise Refused(f"{name!r} is not a valid run name: use one word that can name a folder, e.g. first-try")
     return runs / name
 
 
 def folder_name(text: str) -> str:
-    """A task's name, or what has one in it, as a folder can have it.
+    """A name that contains a task's name, made suitable for a folder.
 
     >>> folder_name("ALE/Pong-v5"), folder_name("own_environment:Docking-v0")
     ('ALE-Pong-v5', 'own_environment-Docking-v0')
@@ -161,10 +161,10 @@ def folder_name(text: str) -> str:
 
 
 def policy_file(path: Path, *, best: bool = False) -> Path:
-    """Where the policy is that a path names: a policy file, or a run folder for its last or best one."""
+    """Path of a policy: of a policy file itself, or of the latest or best policy in a run folder."""
     place = RunFolder(path)
     if path.is_dir() and not place.config.exists():
-        raise Refused(f"{path} is no run folder: it has no config.toml (rewirl list shows where runs are)")
+        raise Refused(f"{path} is not a run folder: it has no config.toml (rewirl list shows where runs are)")
     file = path if not path.is_dir() else place.best_policy if best else place.policy
     if not file.exists():
         what = f"{path} has no policy yet" if path.is_dir() else f"there is no {path}"
@@ -173,7 +173,7 @@ def policy_file(path: Path, *, best: bool = False) -> Path:
 
 
 def inspect_run(folder: Path) -> RunInfo:
-    """Refused if there is no run in it."""
+    """Refused if it contains no run."""
     place = RunFolder(folder)
     if not place.config.is_file():
         raise Refused(f"there is no run in {folder}: it has no config.toml")
@@ -205,9 +205,9 @@ def inspect_run(folder: Path) -> RunInfo:
 def list_runs(runs: Path) -> list[RunInfo]:
     """All runs in a folder and in its sub-folders, by name."""
     found = []
-    for where, folders, files in os.walk(runs):  # which does not mind that folders come and go
+    for where, folders, files in os.walk(runs):  # tolerates folders that appear and disappear
         if "checkpoint" in folders:
-            folders.remove("checkpoint")  # there are copies of the config in it
+            folders.remove("checkpoint")  # it contains copies of the config
         if "config.toml" in files and Path(where) != runs:
             found.append(Path(where))
     return [inspect_run(folder) for folder in sorted(found)]

@@ -1,7 +1,7 @@
-"""Initial samples: a learned policy that acts in the first steps, so that the replay begins with what it sees and does.
+"""Initial samples: a trained policy acts in the first steps, so that the replay starts with its samples.
 
-A config names the policy by a path when a run is asked for, and by the SHA-256 of its file from then on: the run keeps
-a copy, and what becomes of the original changes nothing.
+A new config names the policy by a path, a stored one by the SHA-256 of its file. The run keeps a copy, so later changes
+of the original have no effect.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rewirl.training.config import RunConfig
 from rewirl.training.initial_policy import InitialPolicy
 
 BY_CONTENT = "sha256:"
-"""Begins the name of a policy that is given by its content."""
+"""Prefix of a policy that is identified by its content."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class GivenPolicy:
 
 
 def pinned(config: RunConfig) -> tuple[RunConfig, GivenPolicy | None]:
-    """The config with its initial policy named by content, and that policy when it was named by a path."""
+    """The config with its initial policy identified by content, and the policy itself if it was given by a path."""
     given = config.initial_samples
     if given is None or given.startswith(BY_CONTENT):
         return config, None
@@ -43,8 +43,8 @@ def pinned(config: RunConfig) -> tuple[RunConfig, GivenPolicy | None]:
 
 
 def as_begun(place: RunFolder, config: RunConfig) -> RunConfig:
-    """`pinned`, for a run that goes on. The path that it began with means the policy that was there then, of which the
-    run has a copy: what has become of the original since changes nothing."""
+    """`pinned`, for a run that is resumed. The original path stands for the policy that was there at the start, of
+    which the run has a copy; later changes of the original have no effect."""
     given = config.initial_samples
     if given is None or given.startswith(BY_CONTENT) or (known := inspect_run(place.path).config) is None:
         return pinned(config)[0]
@@ -56,13 +56,13 @@ def as_begun(place: RunFolder, config: RunConfig) -> RunConfig:
 
 
 def keep(place: RunFolder, policy: GivenPolicy) -> None:
-    """Copies it into a run folder, with the path that it came from."""
+    """Copies it into a run folder and records its origin."""
     write_aside(place.initial_policy, policy.content)
     write_aside(place.initial_source, str(Path(policy.path).absolute()).encode("utf-8", "surrogateescape"))
 
 
 def kept(place: RunFolder, config: RunConfig) -> InitialPolicy | None:
-    """The copy in a run folder, if the run has one; it must be what was copied."""
+    """The copy in a run folder, if there is one; it must be unchanged."""
     if config.initial_samples is None:
         return None
     file = place.initial_policy
@@ -72,8 +72,8 @@ def kept(place: RunFolder, config: RunConfig) -> InitialPolicy | None:
         raise Failed(f"{file} cannot be read ({error.strerror}): put the policy of initial_samples there") from None
     if found != config.initial_samples:
         raise Failed(
-            f"{file} is not the policy that the run began with: "
-            f"put the one there whose SHA-256 is {config.initial_samples.removeprefix(BY_CONTENT)}"
+            f"{file} is not the policy that the run started with: "
+            f"restore the one with the SHA-256 {config.initial_samples.removeprefix(BY_CONTENT)}"
         )
     return InitialPolicy(Policy.load(file), _noise(config))
 

@@ -18,9 +18,9 @@ from rewirl.files import from_json, open_file, to_json
 from rewirl.storage.disk_errors import FULL
 
 SIGN_SECONDS = 10.0
-"""Between two signs of life."""
+"""Seconds between two heartbeats."""
 STALE = 120.0
-"""Seconds without a sign of life after which a process on another machine counts as dead."""
+"""Seconds without a heartbeat after which a process on another machine counts as dead."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Holder:
 
     pid: int
     started: int
-    """When the process began, in the system's own ticks: a number given again to another process does not fool us."""
+    """Start time of the process in system ticks: distinguishes processes that reuse a process id."""
     host: str
     seen: float
-    """Last sign of life, in seconds since 1970."""
+    """Last heartbeat, in seconds since 1970."""
 
     @property
     def alive(self) -> bool:
@@ -50,15 +50,15 @@ class Holder:
 
 
 class InUse(Refused):
-    """Another process has the folder."""
+    """Another process holds the folder."""
 
 
 class Lock:
-    """Held from `Lock(folder)` to `release`, and by nobody once its process is dead, however it died.
+    """Held from `Lock(folder)` to `release`, or until its process dies.
 
-    The system's own lock (flock) decides between processes that begin at the same moment; what is written in the file
-    is for other machines, on shared storage where flock may mean nothing, and for people. A thread gives the signs of
-    life, so that they come however long an evaluation takes.
+    The system lock (flock) decides between processes that start at the same moment. The content of the file serves
+    other machines, on shared storage where flock may have no effect, and people. A thread writes heartbeats, however
+    long an evaluation takes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -71,7 +71,7 @@ class Lock:
                 os.close(self._fd)
                 raise
         except OSError as error:
-            right = "make room" if error.errno in FULL else "choose another place"
+            right = "free some space" if error.errno in FULL else "choose another place"
             raise Refused(f"{self._path} could not be written ({error.strerror}): {right} and try again") from error
         self._mine = threading.Lock()
         self._released = threading.Event()
@@ -87,7 +87,7 @@ class Lock:
         if holder and holder.alive:
             raise InUse(_in_use(self._path.parent, holder))
         if not self._path.exists() or not os.path.samestat(os.fstat(fd), self._path.stat()):
-            raise InUse(f"{self._path.parent} was just given up by another process: try again")
+            raise InUse(f"{self._path.parent} was just released by another process: try again")
         me = Holder.me()
         try:
             os.ftruncate(fd, 0)
@@ -97,13 +97,13 @@ class Lock:
             raise
 
     def touch(self) -> None:
-        """A sign of life, for other machines."""
-        with self._mine:  # or the number could be another file's by now
+        """A heartbeat for other machines."""
+        with self._mine:  # the descriptor could belong to another file by now
             if self._fd is not None:
                 os.utime(self._fd)
 
     def release(self, *, remove: bool = False) -> None:
-        """Lets the next one in. The file stays, unless there is no run to guard."""
+        """Releases the lock. The file stays, unless there is no run to protect."""
         self._released.set()
         with self._mine:
             if self._fd is not None:
@@ -115,18 +115,18 @@ class Lock:
 
     def _live(self) -> None:
         while not self._released.wait(SIGN_SECONDS):
-            with suppress(OSError):  # of storage that is away for a moment
+            with suppress(OSError):  # storage that is briefly unavailable
                 self.touch()
 
 
 def _in_use(folder: Path, holder: Holder | None) -> str:
     if holder and replace(holder, seen=0.0) == replace(Holder.me(), seen=0.0):
-        return f"{folder} is in use by {holder}, which is this one: close() the run or agent that has it"
+        return f"{folder} is in use by {holder}, which is this process: close() the run or agent that uses it"
     return f"{folder} is in use by {holder or 'another process'}"
 
 
 def holder_of(folder: Path) -> Holder | None:
-    """Who last took a folder's lock and did not give it back: alive, or dead before it could."""
+    """The last holder of a folder's lock that did not release it, alive or dead."""
     path = folder / "lock"
     try:
         seen = path.stat().st_mtime
@@ -137,13 +137,13 @@ def holder_of(folder: Path) -> Holder | None:
 
 
 def living_holder_of(folder: Path) -> Holder | None:
-    """Who has a folder now."""
+    """The current holder of a folder."""
     holder = holder_of(folder)
     return holder if holder is not None and holder.alive else None
 
 
 def start_of(pid: int) -> int:
-    """When a living process began; -1 for a dead one; 0 where the system does not tell."""
+    """Start time of a living process; -1 for a dead one; 0 if the system does not report it."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -151,7 +151,7 @@ def start_of(pid: int) -> int:
     except (PermissionError, OverflowError):
         pass
     try:
-        # After the name, which is in brackets and may hold anything: state is field 3, start time field 22.
+        # After the name, which is in brackets and may contain anything: state is field 3, start time field 22.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return -1 if fields[0] == "Z" else int(fields[19])
     except (OSError, IndexError, ValueError):

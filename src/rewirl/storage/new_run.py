@@ -1,4 +1,4 @@
-"""How a new run begins: all of it, or nothing."""
+"""Starting a new run: completely or not at all."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def start(
     env: EnvLike | None = None,
     observers: Sequence[Observer] = (),
 ) -> Run:
-    """A new run, in a folder or only in memory. What can be refused is refused here, before the first step."""
+    """A new run, in a folder or in memory. Invalid settings are refused here, before the first step."""
     config, given = pinned(config)
     if config.initial_samples and not given:
         raise Refused(
-            f"initial_samples = {config.initial_samples[:19]}… says what the policy is, and not where: give a run "
+            f"initial_samples = {config.initial_samples[:19]}… identifies the policy but not its path: give a run "
             "folder or policy file"
         )
     source = Source(config.task, config.task if env is None else env)
@@ -49,22 +49,22 @@ def start(
     _check_free(place)
     unfit = _probe(source, config)
     if config.eval_every and isinstance(source.env, gymnasium.Env):
-        source.another().close()  # refused now, if it cannot be made again
+        source.another().close()  # refuse now if it cannot be recreated
     run = _begin_new(config, source, place, observers, given)
     if unfit:
-        run.tell(f"{unfit}: the run can be resumed, but is not promised to be the same bit by bit")
+        run.tell(f"{unfit}: the run can be resumed, but the result may not be bit-identical")
     return run
 
 
 def _check_free(place: RunFolder) -> None:
     if place.config.exists():
         raise Refused(
-            f"there is a run in {place.path} already: go on with it (rewirl train --resume "
+            f"there is a run in {place.path} already: resume it (rewirl train --resume "
             f"{shlex.quote(str(place.path))}) or choose another name"
         )
     if found := checkpoint.found(place.checkpoints):
         raise Refused(
-            f"there are checkpoints of a run in {place.path}, though its config.toml is gone: put back the one that is "
+            f"{place.path} has checkpoints of a run but no config.toml: restore the copy "
             f"in {found[0]}, or choose another name"
         )
 
@@ -72,8 +72,8 @@ def _check_free(place: RunFolder) -> None:
 def _begin_new(
     config: RunConfig, source: Source, place: RunFolder, observers: Sequence[Observer], given: GivenPolicy | None
 ) -> Run:
-    """All files of a new run, or none: a folder that was made for it is removed again. Only by who has its lock, for
-    another process may have begun a run in it since."""
+    """All files of a new run, or none: a folder created for it is removed again. Only the holder of its lock does
+    so, since another process may have started a run in it."""
     new = place.make()
     try:
         store = FolderStore(place)
@@ -91,21 +91,21 @@ def _begin_new(
             raise
     except BaseException:
         if new:
-            with suppress(OSError):  # another one's files are in it
+            with suppress(OSError):  # it contains other files
                 place.path.rmdir()
         raise
     return run
 
 
 def write_head(run: Run, place: RunFolder) -> None:
-    """What says that there is a run in a folder, and whose."""
+    """The files that mark a folder as a run."""
     write_config(run.config, place)
     with complaining(place.about):
         about.write(place.about, run.step, wrappers_of(run.loop.env.env))
 
 
 def write_config(config: RunConfig, place: RunFolder) -> None:
-    """So that it says of the run in a folder what it is."""
+    """Records what the run in a folder is."""
     with complaining(place.config):
         write_aside(place.config, config.to_toml().encode())
 
@@ -133,4 +133,4 @@ def _probe(source: Source, config: RunConfig) -> str | None:
     try:
         return probe(source, config.seed)
     except Misbehaved as error:
-        raise Refused(f"{error}, in a trial before the run") from error
+        raise Refused(f"{error}, in a check before the run") from error

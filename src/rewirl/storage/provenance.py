@@ -1,7 +1,7 @@
-"""about.json: with which versions, on which machine and by which command a run was trained.
+"""about.json: versions, machine and command of a run.
 
-A list, because a run may be resumed elsewhere: its first entry is from the start, each other from a resume that changed
-something. No number of the run depends on it.
+A list, because a run may be resumed elsewhere: the first entry describes the start, each other one a resume that
+changed something. No result depends on it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class About:
     """One session of a run."""
 
     step: int
-    """At which it began."""
+    """Step at which it started."""
     command: str
     """As it was typed."""
     versions: dict[str, str]
     machine: dict[str, str]
     environment: str | None = None
-    """What was around the task, as `wrappers_of` says it; None where nobody wrote it down."""
+    """Wrappers of the task, from `wrappers_of`; None if not recorded."""
 
     @classmethod
     def here(cls, step: int, environment: str | None = None) -> About:
@@ -45,13 +45,13 @@ class About:
 
 
 def versions() -> dict[str, str]:
-    """Of everything that the numbers of a run come from, beside its seed: bits may depend on each."""
+    """Versions of everything that results depend on besides the seed."""
     packages = {name: found for name in PACKAGES if (found := _installed(name))}
     return {**packages, "python": platform.python_version(), "instruction set": nn.isa(), "core": nn.sources}
 
 
 def machine() -> dict[str, str]:
-    """What wall-clock depends on."""
+    """What wall-clock time depends on."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": processor(),
@@ -62,14 +62,14 @@ def machine() -> dict[str, str]:
 
 
 def write(path: Path, step: int, environment: str) -> None:
-    """Adds this session, unless it is like the one before."""
+    """Adds this session, unless it equals the previous one."""
     now, known = About.here(step, environment), read(path)
     if not known or replace(known[-1], step=step) != now:
         write_aside(path, to_json([asdict(session) for session in (*known, now)]))
 
 
 def read(path: Path) -> list[About]:
-    """All sessions; none where the file is missing or is no such file."""
+    """All sessions; empty if the file is missing or invalid."""
     try:
         return [_session(given) for given in from_json(path.read_bytes())]
     except (OSError, ValueError, TypeError, KeyError):
@@ -83,7 +83,7 @@ def _session(given: dict[str, Any]) -> About:
 
 
 def processor() -> str:
-    """Its name, as far as the system tells it."""
+    """Its name, if the system reports it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

@@ -19,7 +19,7 @@ SEGMENT = 4096
 
 
 class ReplayFile(Replay):
-    """A replay as a memory-mapped file. What a checkpoint needs of it is a count and a hash per segment."""
+    """A replay as a memory-mapped file. A checkpoint stores only its count and a hash per segment."""
 
     def __init__(self, path: Path, capacity: int, slots: int, shape: Shape) -> None:
         self.path = path
@@ -31,13 +31,13 @@ class ReplayFile(Replay):
 
     @staticmethod
     def slots_for(capacity: int, steps: int, checkpoint_every: int) -> int:
-        """Enough for all steps, or for the capacity and what is added since the older of the two checkpoints kept."""
+        """Enough for all steps, or for the capacity plus everything added since the older of the two checkpoints."""
         needed = min(steps, capacity + 2 * checkpoint_every + SEGMENT)
         return -(-needed // SEGMENT) * SEGMENT
 
     @classmethod
     def create(cls, path: Path, capacity: int, slots: int, shape: Shape) -> ReplayFile:
-        """Takes all the room at once: a full disk is refused now, and cannot strike a write into the map later."""
+        """Reserves all space at once: a full disk is detected now, not in a later write to the map."""
         path.unlink(missing_ok=True)
         _reserve(path, 0, slots, shape)
         return cls(path, capacity, slots, shape)
@@ -46,17 +46,17 @@ class ReplayFile(Replay):
     def open(
         cls, path: Path, capacity: int, slots: int, shape: Shape, count: int, hashes: dict[int, str]
     ) -> ReplayFile:
-        """The file as a checkpoint knew it; ValueError if a record that it needs is not what it was."""
+        """The file as of a checkpoint; ValueError if a record that it needs has changed."""
         size, right = path.stat().st_size if path.is_file() else 0, slots * shape.width * 4
         if size < right:
             raise ValueError(f"{path} has {size} bytes and should have {right}")
         if slots < 1 or slots % SEGMENT:
-            raise ValueError(f"{path} cannot have {slots} slots: they are a multiple of {SEGMENT}")
+            raise ValueError(f"{path} cannot have {slots} slots: the number must be a multiple of {SEGMENT}")
         replay = cls(path, capacity, slots, shape)
         replay.count = replay._hashed = count
         replay._hashes = dict(hashes)
         if set(hashes) != set(replay._segments()):
-            raise ValueError(f"the hashes of {path} are not those of {count} records")
+            raise ValueError(f"the hashes of {path} do not match {count} records")
         for segment, known in hashes.items():
             if replay._hash(segment) != known:
                 first = segment * SEGMENT
@@ -81,7 +81,7 @@ class ReplayFile(Replay):
         return State({"replay_slots": self.slots, "replay_count": self.count, "replay_hashes": hashes})
 
     def grown(self, slots: int) -> ReplayFile:
-        """The same with more slots, as a longer run needs; only as long as no record was overwritten."""
+        """The same with more slots for a longer run; only while no record has been overwritten."""
         if slots <= self.slots or self.count > self.slots:
             return self
         _reserve(self.path, self.slots, slots, self.shape)
@@ -91,11 +91,11 @@ class ReplayFile(Replay):
 
     @property
     def slack(self) -> int:
-        """Records that may be added after a checkpoint until one of its own is overwritten."""
+        """Records that may be added after a checkpoint before one of its own is overwritten."""
         return self.slots - self.capacity - SEGMENT
 
     def seal(self) -> dict[int, str]:
-        """Puts everything on the disk; the hash of every segment that is still whole and in use."""
+        """Syncs everything to disk; returns the hash of every segment in use."""
         self._map.flush()
         self._hashes = {
             segment: self._hashes[segment] if (segment + 1) * SEGMENT <= self._hashed else self._hash(segment)

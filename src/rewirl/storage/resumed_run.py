@@ -1,4 +1,4 @@
-"""A run that resumes from its checkpoint, or that gets more steps than it began with."""
+"""Resuming a run from its checkpoint, and extending it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def resume(
     env: EnvLike | None = None,
     observers: Sequence[Observer] = (),
 ) -> Run:
-    """Goes on from the newest whole checkpoint, as if the run had never stopped. `config` may differ from the folder's
-    in what does not change the bits: steps, threads and the like."""
+    """Resumes from the newest intact checkpoint, as if the run had never stopped. `config` may differ from the folder's
+    in options that do not affect results, such as steps and threads."""
     inspect_run(folder)
     place = RunFolder(folder)
     place.make()
@@ -69,14 +69,14 @@ def _resume(store: FolderStore, given: RunConfig | None, env: EnvLike | None, ob
             checkpoint.remove(newer)
         checkpoint.clean(place.checkpoints)
         write_head(run, place)
-        for text in [*(f"{problem}; the checkpoint before it is used" for problem in problems), *notices]:
+        for text in [*(f"{problem}; the previous checkpoint is used" for problem in problems), *notices]:
             run.tell(text)
         return run
     if candidates:
         raise Failed(f"no checkpoint of {place.path} can be used: {'; '.join(problems)}")
     config, known = _config(place, None, given, notices), inspect_run(place.path)
     if known.step > (known.config or config).checkpoint_every:
-        raise Failed(f"the checkpoints of {place.path} are gone: to begin anew, take another folder")
+        raise Failed(f"the checkpoints of {place.path} are missing: start a new run in another folder")
     run = begin(config, _source(config, env, place), store, observers, kept(place, config))
     try:
         _check_wrappers(run, place)
@@ -88,18 +88,18 @@ def _resume(store: FolderStore, given: RunConfig | None, env: EnvLike | None, ob
 
 
 def _source(config: RunConfig, env: EnvLike | None, place: RunFolder) -> Source:
-    """Of a run that goes on; refused when it needs an environment that only Python can give."""
+    """The environment of a resumed run; refused if only Python can provide it."""
     if env is None and ":" not in config.task and config.task not in gymnasium.registry:
         raise Refused(
-            f"there is no task {config.task!r}: the run in {place.path} was begun from Python, with an environment of "
-            f"its own or a task that is registered there; go on there by "
+            f"there is no task {config.task!r}: the run in {place.path} was started from Python, with its own environment "
+            f"or a task registered there; resume it there with "
             f"{place.in_python(method(config.method).algorithm)}"
         )
     return Source(config.task, config.task if env is None else env)
 
 
 def _config(place: RunFolder, saved: str | None, given: RunConfig | None, notices: list[str]) -> RunConfig:
-    """The config to go on with: refused when it is another run's than the one that was begun."""
+    """The config to resume with; refused if it describes a different run."""
     known = RunConfig.from_toml(saved) if saved is not None else None
     try:
         config = RunConfig.from_toml(place.config.read_text("utf-8"))
@@ -111,13 +111,13 @@ def _config(place: RunFolder, saved: str | None, given: RunConfig | None, notice
     for before, now, what in ((known, config, f"{place.config} was changed"), (config, given, "the config differs")):
         if before and now and (differences := before.differences(now)):
             raise Refused(
-                f"{what} since the run in {place.path} was begun ({'; '.join(differences)}): resume it as it was, or "
-                "begin another run"
+                f"{what} since the run in {place.path} was started ({'; '.join(differences)}): resume it unchanged, or "
+                "start another run"
             )
     made = max(inspect_run(place.path).step, *map(checkpoint.step_of, checkpoint.found(place.checkpoints)), 0)
     if given and given.steps < made:
         raise Refused(
-            f"the run in {place.path} has made {made:,} steps already, and {given.steps:,} are asked for: ask for as "
+            f"the run in {place.path} has made {made:,} steps already, and {given.steps:,} were requested: request as "
             "many or more"
         )
     return given or config
@@ -145,7 +145,7 @@ def _load(
         differing = checkpoint.differing_versions(state)
         checkpoint.check_all_read(state)
         if not store.open_tables(run, files["evaluations.csv"], files["progress.csv"]):
-            run.tell(f"{place.wiring} is damaged: how the wiring moved is not known for every evaluation")
+            run.tell(f"{place.wiring} is damaged: the history of the wiring has gaps")
         if "best_policy.safetensors" in files:
             store.best = files["best_policy.safetensors"]
             with complaining(place.best_policy):
@@ -158,17 +158,17 @@ def _load(
         whole = place.has_policy()
         store.finished = whole and not run.log.pending and place.read_status().get("state") == "done"
         if not whole:
-            run.tell(f"{place.policy} is missing or damaged: it is written again from the checkpoint of step {step}")
+            run.tell(f"{place.policy} is missing or damaged: it is restored from the checkpoint of step {step}")
     if differing:
         run.tell(
-            f"the checkpoint was made elsewhere ({', '.join(differing)}): the run goes on, but is not promised to be "
-            "the same bit by bit"
+            f"the checkpoint was written on another machine or version ({', '.join(differing)}): the run continues, but the result may not be "
+            "bit-identical"
         )
     return run
 
 
 def _check_wrappers(run: Run, place: RunFolder) -> None:
-    """A config names the task alone: what was around it is in about.json, and of runs before that the policy knows."""
+    """A config contains only the task's name: its wrappers are in about.json, or in the policy of older runs."""
     first = next(iter(about.read(place.about)), None)
     before = first.environment if first else None
     for file in (place.policy, place.best_policy):
@@ -178,8 +178,8 @@ def _check_wrappers(run: Run, place: RunFolder) -> None:
     now = wrappers_of(run.loop.env.env)
     if before is not None and before != now:  # else there is nothing to compare with
         raise Refused(
-            f"the run in {place.path} was begun with {_around(before)} {run.config.task}, and this environment has "
-            f"{_around(now)} it: resume it from Python with the environment that it was begun with"
+            f"the run in {place.path} was started with {_around(before)} {run.config.task}, but this environment has "
+            f"{_around(now)} it: resume it from Python with its original environment"
         )
 
 
@@ -190,16 +190,16 @@ def _around(wrappers: str) -> str:
 def _replay(run: Run, state: State, store: FolderStore) -> Replay:
     config, path = run.config, store.place.replay
     if state.whole("step") >= config.steps and not path.exists():
-        return Replay.in_memory(1, run.shape)  # done: nothing will be added or asked for
+        return Replay.in_memory(1, run.shape)  # finished: nothing will be added or sampled
     if not path.exists() and store.place.read_status().get("state") == "done":
         raise store.place.without_replay()
     return store.grown(config, ReplayFile.load(path, config.replay_size, run.shape, state))
 
 
 def set_steps(run: Run, steps: int) -> None:
-    """Makes it a run of so many steps, in its folder too: no bit of what it computes depends on them."""
+    """Changes the number of steps of a run, also in its folder. No result depends on it."""
     if steps < run.step:
-        raise Refused(f"the run has made {run.step:,} steps already, and {steps:,} are asked for: ask for more")
+        raise Refused(f"the run has made {run.step:,} steps already, and {steps:,} were requested: request more")
     config, store, replay = replace(run.config, steps=steps), run.store, run.loop.replay
     if isinstance(store, FolderStore):
         place = store.place

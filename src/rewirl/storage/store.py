@@ -22,7 +22,7 @@ from rewirl.training.run import Run
 
 
 class FolderStore:
-    """Keeps a run in its folder. Holds the lock from its making to `close`."""
+    """Keeps a run in its folder. Holds the lock from creation to `close`."""
 
     def __init__(self, place: RunFolder) -> None:
         self.place = place
@@ -32,13 +32,13 @@ class FolderStore:
         self._progress = Table(Episode, place.progress)
         self._wiring = WiringLog(None)
         self.last_step = 0
-        """Of the last checkpoint; 0 before the first."""
+        """Step of the last checkpoint; 0 before the first."""
         self.last_pending = False
-        """Whether evaluations were on their way when it was made."""
+        """Whether evaluations were pending when it was written."""
         self.best: bytes | None = None
-        """The best policy's file: that it is still there is not to be relied on."""
+        """Content of the best policy's file, which may have been deleted since."""
         self.finished = False
-        """Whether all that follows from the last step is written."""
+        """Whether everything that follows the last step is written."""
         self.limit = 0
         """Steps from one checkpoint to the next, at most."""
 
@@ -47,7 +47,7 @@ class FolderStore:
         return self.place.path
 
     def open_tables(self, run: Run, evaluations: bytes = b"", progress: bytes = b"") -> bool:
-        """Makes the files hold what they held at a checkpoint, or nothing; False if the log of the wiring has gaps."""
+        """Restores the files to their content at a checkpoint, or to nothing; False if the wiring log has gaps."""
         run.log.rows = parse(EvaluationRow, evaluations) if evaluations else []
         self._evaluations.begin(evaluations)
         self._progress.begin(progress)
@@ -73,7 +73,7 @@ class FolderStore:
         self._wiring.close()
 
     def set_limit(self, config: RunConfig, replay: ReplayFile) -> None:
-        """What the config says, unless the replay overwrites records that the older of two checkpoints needs."""
+        """The config's value, unless the replay would overwrite records that the older checkpoint needs."""
         overwrites = config.steps > replay.slots
         self.limit = min(config.checkpoint_every, replay.slack // 2) if overwrites else config.checkpoint_every
 
@@ -84,7 +84,7 @@ class FolderStore:
         return replay
 
     def checkpoint(self, run: Run) -> Path:
-        """Everything that the next step depends on. The replay is not rewritten: only its end is synced and hashed."""
+        """Saves everything that the next step depends on. The replay is not rewritten: only its end is synced and hashed."""
         replay = run.loop.replay
         assert isinstance(replay, ReplayFile)
         state = run.state()
@@ -102,7 +102,7 @@ class FolderStore:
         return path
 
     def is_current(self, step: int) -> bool:
-        """An older run may be without its replay: its rows are made again whenever it is opened."""
+        """A finished run may lack its replay: its rows are restored whenever it is opened."""
         return self.last_step == step and not (self.last_pending and self.place.replay.exists())
 
     def how_to_resume(self, run: Run) -> str:
@@ -111,7 +111,7 @@ class FolderStore:
         return self.place.in_python(run.agent.algorithm)
 
     def save_policies(self, policy: Policy, is_best: bool) -> None:
-        """The last policy, and the best one if it is that."""
+        """Writes the latest policy, and the best one if it is that."""
         needed = 12 * sum(policy.links)
         with room_for("a policy", needed, self.place.path, what_is_left(self.place.path)):
             policy.save(self.place.policy)
@@ -120,7 +120,7 @@ class FolderStore:
                 self.best = self.place.best_policy.read_bytes()
 
     def finish(self, run: Run) -> None:
-        """The run is done: its last policy, and no replay unless it is wanted."""
+        """Ends the run: writes its latest policy, and deletes the replay unless it is kept."""
         row = run.evaluations[-1] if run.evaluations else None
         if row is None or row.step != run.step or not self.place.has_policy():
             self.save_policies(run.policy(), is_best=False)
@@ -128,7 +128,7 @@ class FolderStore:
             self.place.set_status("done", run.step)
         if not run.config.keep_replay:
             for older in checkpoint.found(self.place.checkpoints)[1:]:
-                checkpoint.remove(older)  # of no use without the replay
+                checkpoint.remove(older)  # useless without the replay
             self.place.replay.unlink(missing_ok=True)
         self.finished = True
 
@@ -137,7 +137,7 @@ class FolderStore:
             self.place.set_status("running", step)
 
     def ended(self, step: int, done: bool, error: BaseException | None) -> None:
-        """Writes down how it ended, if the disk lets it."""
+        """Records how it ended, if the disk allows it."""
         state = "failed"
         if error is None:
             state = "done" if done else "stopped"

@@ -1,4 +1,4 @@
-"""evaluations.csv and progress.csv: tables that grow by a row at a time."""
+"""evaluations.csv and progress.csv: tables that grow row by row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = TypeVar("Row", EvaluationRow, Episode)
 
 
 class Table(Generic[Row]):
-    """A CSV file that grows by rows, or nothing but their text when there is no folder."""
+    """A CSV file that grows row by row, or only its text if there is no folder."""
 
     def __init__(self, kind: type[Row], path: Path | None) -> None:
         self._path = path
@@ -25,7 +25,7 @@ class Table(Generic[Row]):
         self._file: IO[bytes] | None = None
 
     def begin(self, content: bytes = b"") -> None:
-        """Makes the file hold exactly `content` (nothing: the column names), and opens it for more."""
+        """Sets the file to exactly `content` (by default the column names) and opens it for appending."""
         if self._path:
             content = content or _line(self._columns)
             with complaining(self._path):
@@ -49,7 +49,7 @@ class Table(Generic[Row]):
                 self._file.flush()
 
     def content(self) -> bytes:
-        """The file so far, also when its name was taken away."""
+        """The content so far, even if the file was unlinked."""
         if not self._file or not self._path:
             return b""
         with complaining(self._path):
@@ -64,7 +64,7 @@ class Table(Generic[Row]):
 
 
 def whole_lines(content: bytes) -> bytes:
-    """Of a file that a run may be writing: its last line may be on its way.
+    """The complete lines of a file that a run may be writing.
 
     >>> whole_lines(b"step,return\\n200,-1")
     b'step,return\\n'
@@ -73,7 +73,7 @@ def whole_lines(content: bytes) -> bytes:
 
 
 def parse(kind: type[Row], content: bytes) -> list[Row]:
-    """Rows of a file; ValueError for what is none.
+    """Rows of a file; ValueError if it is invalid.
 
     >>> parse(Episode, b"step,return,length\\n200,-1.5,200\\n")
     [Episode(step=200, return_=-1.5, length=200)]

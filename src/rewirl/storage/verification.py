@@ -23,12 +23,12 @@ from rewirl.training.replay import Shape
 
 
 def verify(folder: Path) -> list[str]:
-    """What is wrong with a run folder, a sentence each; nothing is changed."""
+    """The problems of a run folder, one sentence each; changes nothing."""
     place = RunFolder(folder)
     info = inspect_run(folder)
     config, problems = info.config, []
     if config is None:
-        problems = [f"{place.config} is no config of a run"]
+        problems = [f"{place.config} is not a config of a run"]
         config = _saved_config(place)
     if config is None:
         return [*problems, *_policy_files(place, {})]
@@ -38,7 +38,7 @@ def verify(folder: Path) -> list[str]:
 
 
 def _saved_config(place: RunFolder) -> RunConfig | None:
-    """The copy in a checkpoint: without a config nothing else could be judged."""
+    """The copy in a checkpoint: without a config nothing else can be checked."""
     for path in checkpoint.found(place.checkpoints):
         with suppress(*UNFIT):
             return RunConfig.from_toml(checkpoint.read(path)["config.toml"].decode("utf-8"))
@@ -48,7 +48,7 @@ def _saved_config(place: RunFolder) -> RunConfig | None:
 def _checkpoints(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
     found = checkpoint.found(place.checkpoints)
     if state == "done" and not found:
-        yield f"{place.checkpoints} is empty, and the run is done"
+        yield f"{place.checkpoints} is empty although the run is finished"
     for path in found:
         yield from _about(path, lambda path=path: _checkpoint(place, path, config))  # type: ignore[misc]
 
@@ -56,7 +56,7 @@ def _checkpoints(place: RunFolder, config: RunConfig, state: str) -> Iterator[st
 def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
     files = checkpoint.read(path)
     if differences := RunConfig.from_toml(files["config.toml"].decode("utf-8")).differences(config):
-        raise Damaged(f"{place.config} is not the checkpoint's: {'; '.join(differences)}")
+        raise Damaged(f"{place.config} differs from the checkpoint's copy: {'; '.join(differences)}")
     state = checkpoint.load(path, files)
     step, shape = state.whole("step"), Shape(state.whole("n_obs"), state.whole("n_act"))
     if step != checkpoint.step_of(path):
@@ -70,16 +70,16 @@ def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
         ReplayFile.load(place.replay, config.replay_size, shape, state)
     for name, now in (("evaluations.csv", place.evaluations), ("progress.csv", place.progress)):
         if not now.is_file() or not now.read_bytes().startswith(files[name]):
-            raise Damaged(f"{now} does not begin with what {path / name} holds")
+            raise Damaged(f"{now} does not start with the content of {path / name}")
 
 
 def _tables(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
     if state == "running":
-        return  # rows may be on their way
+        return  # rows may be pending
     problems = list(_about(place.evaluations, lambda: _evaluation_steps(place.evaluations, config)))
     yield from problems
     yield from _about(place.progress, lambda: _episode_steps(place.progress))
-    if place.wiring.exists() and not problems:  # rows that are wrong say nothing about it
+    if place.wiring.exists() and not problems:  # cannot be checked with invalid rows
         yield from _about(place.wiring, lambda: _wiring(place))
 
 
@@ -87,14 +87,14 @@ def _evaluation_steps(path: Path, config: RunConfig) -> None:
     steps = [row.step for row in parse(EvaluationRow, path.read_bytes())]
     right = list(range(0, len(steps) * config.eval_every, config.eval_every or 1))
     if steps != right:
-        raise Damaged(f"{path} has a row twice, or lacks one: steps are {steps} and should be {right}")
+        raise Damaged(f"{path} has a duplicate or missing row: steps are {steps} and should be {right}")
 
 
 def _episode_steps(path: Path) -> None:
     before = 0
     for episode in parse(Episode, path.read_bytes()):
         if episode.step < before + episode.length:
-            raise Damaged(f"{path} has the episode that ends at step {episode.step} twice, or in another order")
+            raise Damaged(f"{path} has the episode that ends at step {episode.step} twice or out of order")
         before = episode.step
 
 
@@ -109,7 +109,7 @@ def _wiring(place: RunFolder) -> None:
 
 
 def _policies(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
-    # The best one is the best of the evaluations: without any there is none.
+    # Without evaluations there is no best policy.
     done = state == "done"
     yield from _policy_files(place, {place.policy: done, place.best_policy: done and config.eval_every > 0})
     yield from _about(place.initial_policy, lambda: kept(place, config))

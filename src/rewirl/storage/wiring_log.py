@@ -1,9 +1,9 @@
-"""wiring.bin: which links a run's networks had at each evaluation, so that one can see how the wiring moved.
+"""wiring.bin: the links of a run's networks at each evaluation, to see how the wiring changed.
 
 A line of JSON gives the widths of each network; rows follow. Row i belongs to row i of evaluations.csv. A row is a bit
 per weight of the dense network, 1 where there is a link: layer after layer of the actor and the two critics, each an
-(inputs, outputs) matrix from a new byte on. At HalfCheetah's sizes that is 27 kB a row. The file only grows; a resumed
-run cuts it back to its checkpoint.
+(inputs, outputs) matrix that starts at a new byte. At HalfCheetah's sizes a row takes 27 kB. Rows are only appended; a
+resumed run truncates the file to its checkpoint.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Bits = NDArray[np.bool_]
 
 
 class WiringLog:
-    """The file while a run writes it, or nothing when there is none to write."""
+    """The file while a run writes it; does nothing if there is no file."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._file: IO[bytes] | None = None
 
     def begin(self, networks: Mapping[str, Network], rows: int) -> bool:
-        """Cuts the file back to some rows and opens it for more; False if it had fewer, which are then left empty."""
+        """Truncates the file to some rows and opens it for appending; False if rows were missing (left empty)."""
         if not self._path:
             return True
         sizes = {name: network.sizes for name, network in networks.items()}
@@ -51,7 +51,7 @@ class WiringLog:
         return whole or rows == 0
 
     def add(self, networks: Mapping[str, Network]) -> None:
-        """The row of the links as they are now."""
+        """Appends a row with the current links."""
         if self._file and self._path:
             layers = [network.links(layer) for network in networks.values() for layer in range(network.layers)]
             with complaining(self._path):
@@ -84,18 +84,18 @@ def matrix(links: Links) -> Bits:
 
 
 def read(path: Path) -> dict[tuple[str, int], Bits]:
-    """The log by network and layer, each an array of (rows, inputs, outputs); ValueError if it is none.
+    """The log by network and layer, each an array of (rows, inputs, outputs); ValueError if it is invalid.
 
-    A row that a damage took is all False.
+    A damaged row is all False.
     """
     with path.open("rb") as file:
         head, content = file.readline(), np.frombuffer(file.read(), dtype=np.uint8)
     try:
         sizes = {str(name): [int(width) for width in widths] for name, widths in json.loads(head).items()}
         width = sum(_bytes(*layer) for *_, layer in _layers(sizes))
-        rows = content[: len(content) // width * width].reshape(-1, width)  # the last one may be on its way
+        rows = content[: len(content) // width * width].reshape(-1, width)  # the last one may be incomplete
     except (TypeError, AttributeError, ArithmeticError, ValueError):
-        raise ValueError(f"{path} is no log of a wiring") from None
+        raise ValueError(f"{path} is not a wiring log") from None
     out, start = {}, 0
     for name, number, (n_in, n_out) in _layers(sizes):
         end = start + _bytes(n_in, n_out)

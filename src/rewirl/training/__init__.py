@@ -1,4 +1,4 @@
-"""One run: config, loop, evaluation, replay, and who watches it.
+"""One run: config, loop, evaluation, replay and observers.
 
 It knows no files: a run on disk is in `storage/`, whose public names can be imported from here too.
 """
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _STORED = frozenset({"RunInfo", "inspect_run", "list_runs", "resume", "run_folder", "start", "verify"})
-"""Public names that were here before they moved up, to `rewirl.storage`."""
+"""Public names that moved to `rewirl.storage`."""
 
 
 def __getattr__(name: str) -> Any:

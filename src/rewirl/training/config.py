@@ -1,4 +1,4 @@
-"""One run, everything about it resolved: what is trained on what, with which numbers."""
+"""The complete config of a run: method, task and all options."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SEEDS = 2**32
 RETIRED: Mapping[str, object] = {"mean_moments": False}
 """Options that older versions wrote into config files, with the value that changed nothing: it is still read."""
 DEFAULT_SPARSITY = 0.5
-"""Where the paper has no λ for a task."""
+"""Default where the paper has no λ for a task."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """One run. Make it with `resolve`, which fills in what is not given, or read it with `from_toml`.
+    """The config of a run. Create it with `resolve`, which fills in defaults, or read it with `from_toml`.
 
     >>> config = RunConfig.resolve(method="ds-td3", task="HalfCheetah-v5", seed=1, lr=3e-4)
     >>> config.lambdas, config.sparsity, config.eta, config.options.lr
@@ -49,53 +49,53 @@ class RunConfig:
     task: str
     """A Gymnasium task with flat Box observations and Box actions; see `rewirl tasks`."""
     seed: int = 0
-    """What all chance in the run follows from, 0 to 4294967295."""
+    """Random seed, 0 to 4294967295."""
     steps: int = 1_000_000
-    """Environment steps, those of random actions included."""
+    """Environment steps, including random ones."""
     sparsity: float | None = None
-    """Share of all weights that do not exist, from 0 (dense) to below 1, spread over the layers."""
+    """Share of all weights that are absent, from 0 (dense) to below 1, spread over the layers."""
     lambdas: tuple[float, ...] | None = None
-    """λ of each layer but the last, instead of the sparsity: round(λ (n_in + n_out)) links."""
+    """λ of each layer except the last, instead of a sparsity: round(λ (n_in + n_out)) links."""
     eta: float = 0.05
-    """η: share of the links that one adaptation replaces."""
+    """η: share of the links that one rewiring replaces."""
     adapt_every: int = 1000
-    """e: updates from one adaptation of the wiring to the next."""
+    """e: updates between two rewirings."""
     block: int = 1
     """Neighbouring outputs that share an input, 1, 2 or 4: 1 is the paper's wiring, 4 is faster."""
     random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
     initial_samples: str | None = None
-    """A run folder or policy file whose policy acts in those steps instead of chance."""
+    """Run folder or policy file whose policy acts in these steps instead of random actions."""
     eval_every: int = 5000
-    """Steps from one evaluation to the next; the first is at step 0; 0 means none."""
+    """Steps between evaluations, starting at step 0; 0 disables them."""
     eval_episodes: int = 10
-    """Episodes of an evaluation."""
+    """Episodes per evaluation."""
     replay_size: int = 1_000_000
-    """Transitions that are remembered."""
+    """Capacity of the replay in transitions."""
     threads: int = 1
-    """Threads of the kernels, at best no more than available cores; results are the same for any number."""
+    """Threads of the kernels, at best no more than available cores; results do not depend on it."""
     checkpoint_every: int = 25_000
-    """Steps from one checkpoint to the next, at most; taken at the end of an episode where there is one."""
+    """Maximum steps between checkpoints; written at the end of an episode if possible."""
     keep_replay: bool = False
-    """Keep the replay in the run folder after the last step, so that the run can go on later."""
+    """Keep the replay in the run folder after the last step, so that the run can be extended."""
     eval_process: bool = False
-    """Evaluate on another process, so that a spare core hides the time; the numbers are the same."""
+    """Evaluate in another process on a spare core; results do not change."""
     options: Options
     """The numbers of the algorithm."""
 
     FREE: ClassVar[frozenset[str]] = frozenset({"steps", "threads", "checkpoint_every", "keep_replay", "eval_process"})
-    """Fields that may differ when a run is resumed: what is computed up to any step does not depend on them."""
+    """Fields that may change when a run is resumed: results do not depend on them."""
 
     @classmethod
     def resolve(cls, *, method: str, task: str, **given: Any) -> RunConfig:
-        """The run that these words describe: what is not given comes from the paper.
+        """The run that these options describe; defaults are the paper's.
 
-        `given` may name any field and any number of the algorithm's options; None is as if not given.
+        `given` may contain any field and any option of the algorithm; None means not given.
         """
         chosen = _method(method)
         _text("task", task)
         if not task or ".." in task or task.startswith("/"):
-            raise ValueError(f"{task!r} is no task: give the name of a Gymnasium task, e.g. HalfCheetah-v5")
+            raise ValueError(f"{task!r} is not a task: give the name of a Gymnasium task, e.g. HalfCheetah-v5")
         task = full_name(task)  # a name without a version would be another task with the next Gymnasium
         given = {name: value for name, value in given.items() if value is not None}
         _check_known(given, chosen)
@@ -119,21 +119,21 @@ class RunConfig:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("random_steps", "eval_every"):
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} must not be negative, and is {getattr(self, name)}")
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if self.initial_samples is not None and not (self.initial_samples and self.random_steps):
             raise ValueError(
-                "initial_samples must be a run folder or policy file, and random_steps how many samples to take from it"
+                "initial_samples must be a run folder or policy file, and random_steps the number of samples"
             )
         chosen = _method(self.method)
         if not isinstance(self.options, chosen.options):
             raise ValueError(f"{self.method} needs {chosen.options.__name__}, not {type(self.options).__name__}")
         if self.sparsity is not None and self.lambdas is not None:
-            raise ValueError("give either sparsity or lambdas, and not both: they are two ways to say one thing")
+            raise ValueError("give either sparsity or lambdas, not both: each determines the number of links")
         if not chosen.rule.sparse and (self.sparsity or self.lambdas is not None or self.block != 1):
             raise ValueError(f"{self.method} is dense: for sparsity, lambdas or block use ds-{chosen.algorithm}")
         if not issubclass(chosen.rule, DropAndGrow) and (self.eta, self.adapt_every) != (chosen.eta, 1000):
             raise ValueError(f"{self.method} never rewires: for eta or adapt_every use ds-{chosen.algorithm}")
-        # Refuses what cannot be wired whatever the task's sizes: with the most inputs there is most room for links.
+        # Refuses what no task could wire: the largest input has most room for links.
         self.wiring().counts((MAX_WIDTH, *self.options.hidden, 1))
 
     def wiring(self) -> WiringOptions:
@@ -148,7 +148,7 @@ class RunConfig:
         )
 
     def build_agent(self, n_obs: int, box: ActionBox, rng: np.random.Generator) -> Agent:
-        """The agent as it is before its first step."""
+        """The agent before its first step."""
         return _method(self.method).agent(n_obs, box, self.options, self.wiring(), rng)
 
     def costs(self, n_obs: int, n_act: int) -> Costs:
@@ -156,7 +156,7 @@ class RunConfig:
         return _method(self.method).agent.costs(n_obs, n_act, self.options, self.wiring())
 
     def items(self) -> dict[str, Any]:
-        """All that is set and means something, by the names that `resolve`, flags and files use."""
+        """All settings that have an effect, by the names that `resolve`, flags and files use."""
         flat = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
         rule, idle = _method(self.method).rule, {"options"}
         if not issubclass(rule, DropAndGrow):
@@ -166,13 +166,13 @@ class RunConfig:
         return {n: value for n, value in (flat | asdict(self.options)).items() if value is not None and n not in idle}
 
     def differences(self, other: RunConfig) -> list[str]:
-        """What makes `other` another run than this one, one line each; empty if it may resume this one."""
+        """Differences that make `other` a different run, one line each; empty if it may resume this one."""
         mine, theirs = self.items(), other.items()
         names = [name for name in mine | theirs if name not in self.FREE and mine.get(name) != theirs.get(name)]
         return [f"{name}: {_shown(mine.get(name))} is now {_shown(theirs.get(name))}" for name in names]
 
     def to_toml(self) -> str:
-        """As a file that `from_toml` reads, with what each line means."""
+        """A file for `from_toml`, with a comment on each line."""
         meanings = {**meanings_of(type(self)), **meanings_of(type(self.options))}
         lines = [f"{name} = {_toml(value)}  # {meanings[name]}" for name, value in self.items().items()]
         return "\n".join(lines) + "\n"
@@ -192,7 +192,7 @@ _EXAMPLES = {"method": "ds-td3", "task": "HalfCheetah-v5"}
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """What a config file gives, checked by name: some or all of what `RunConfig.resolve` takes.
+    """The options in a config file, checked by name: some or all of what `RunConfig.resolve` takes.
 
     >>> parse_toml("seed = 3")
     {'seed': 3}
@@ -208,7 +208,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """`below` with what `above` gives instead; sparsity and lambdas replace each other.
+    """`below` overridden by `above`; sparsity and lambdas replace each other.
 
     >>> overlay({"seed": 1, "lambdas": [7, 64]}, {"sparsity": 0.8})
     {'seed': 1, 'sparsity': 0.8}
@@ -219,13 +219,13 @@ def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def hints(kind: type) -> dict[str, Any]:
-    """Types of a dataclass's own numbers and texts, by name."""
+    """Types of a dataclass's fields, by name."""
     resolved = typing.get_type_hints(kind)
     return {f.name: resolved[f.name] for f in fields(kind) if f.name not in ("method", "task", "options")}
 
 
 def meanings_of(kind: type) -> Mapping[str, str]:
-    """The docstring below each field of a dataclass, by name: what help and config files say about it.
+    """The docstring below each field of a dataclass, by name, for help and config files.
 
     >>> meanings_of(Options)["gamma"]
     'γ: discount.'
@@ -236,7 +236,7 @@ def meanings_of(kind: type) -> Mapping[str, str]:
 
 
 _MEANINGS: dict[type, dict[str, str]] = {}
-"""Of the classes that were asked for: reading source takes its time."""
+"""Cached: reading source is slow."""
 
 
 def _read_meanings(kind: type) -> dict[str, str]:
@@ -257,7 +257,7 @@ def all_hints() -> dict[str, Any]:
 
 
 def default_of(kind: type, name: str) -> Any:
-    """A field's default, or None when it has none."""
+    """A field's default, or None."""
     default = {f.name: f.default for f in fields(kind)}[name]
     return None if default is MISSING else default
 
@@ -268,7 +268,7 @@ def _method(name: object) -> Method:
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be a text, e.g. {_EXAMPLES[name]!r}, not {value!r}")
+        raise ValueError(f"{name} must be a string, e.g. {_EXAMPLES[name]!r}, not {value!r}")
     return value
 
 
@@ -286,7 +286,7 @@ def _check_known(names: Iterable[str], chosen: Method | None) -> None:
 
 
 def _coerce(name: str, hint: Any, value: object) -> Any:
-    """`value` as the field's type, refused when it is another thing: text is text, and 3.5 is no count."""
+    """`value` as the field's type; refused if it is of another type, such as 3.5 for a count."""
     try:
         return _as_type(name, hint, value)
     except TypeError as error:
@@ -312,7 +312,7 @@ def _as_type(name: str, hint: Any, value: object) -> Any:
         return value
     if hint is str:
         if not isinstance(value, str):
-            raise TypeError(f"{name} must be a text, not {value!r}")
+            raise TypeError(f"{name} must be a string, not {value!r}")
         return value
     return whole_number(name, value) if hint is int else finite_number(name, value)
 

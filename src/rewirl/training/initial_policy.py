@@ -1,4 +1,4 @@
-"""A learned policy that acts in the first steps of a run, instead of random actions."""
+"""A trained policy that acts in the first steps of a run instead of random actions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class InitialPolicy:
         """The action, in units of the policy."""
         x: Floats = obs
         for number, (weights, bias) in enumerate(self._layers):
-            # Not by BLAS, whose bits may depend on its number of threads.
+            # Not BLAS, whose results may depend on its number of threads.
             x = np.einsum("oi,i->o", weights, np.maximum(x, 0) if number else x) + bias
         n_act = self._policy.n_act
         noise = rng.standard_normal(n_act, dtype=np.float32)
@@ -34,7 +34,7 @@ class InitialPolicy:
         return action
 
     def check(self, env: Environment) -> None:
-        """Refused when it is not for such observations and actions."""
+        """Refused if it was trained for other observations or actions."""
         policy = self._policy
         if (policy.n_obs, policy.n_act) != (env.n_obs, env.box.size):
             raise Refused(
@@ -45,5 +45,5 @@ class InitialPolicy:
         if not (np.array_equal(policy.low, env.box.low) and np.array_equal(policy.high, env.box.high)):
             raise Refused(
                 f"the policy of initial_samples acts from {policy.low} to {policy.high}, {env.task} takes actions from "
-                f"{env.box.low} to {env.box.high}: take one that was trained for {env.task}"
+                f"{env.box.low} to {env.box.high}: use one that was trained for {env.task}"
             )

@@ -1,4 +1,4 @@
-"""Where else than into the run folder the rows of an evaluation go."""
+"""Other destinations for evaluations than the run folder."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Logger(Protocol):
     """Takes the row of each evaluation."""
 
     def log(self, step: int, row: Mapping[str, float]) -> None:
-        """One evaluation's numbers, by name."""
+        """Values of one evaluation, by name."""
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Ends the log."""
 
 
 class TensorBoard:
@@ -30,8 +30,8 @@ class TensorBoard:
 
     def __init__(self, folder: Path, config: RunConfig, first_step: int) -> None:
         module = importlib.import_module(self.needs)
-        # What a killed run wrote after its last checkpoint is written again: the earlier rows are purged.
-        # The suffix keeps two sessions that begin in the same second from writing one file.
+        # Rows after the last checkpoint of a killed run are written again: the earlier ones are purged.
+        # The suffix keeps two sessions that start in the same second from sharing a file.
         self._writer = module.SummaryWriter(
             str(folder / "tensorboard"), purge_step=first_step or None, filename_suffix=f".{first_step}"
         )
@@ -48,13 +48,13 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """A run of the project `rewirl`, or that of the variable WANDB_PROJECT; WANDB_MODE=offline keeps it here."""
+    """A run of the project `rewirl` or of WANDB_PROJECT; WANDB_MODE=offline keeps it local."""
 
     needs: ClassVar[str] = "wandb"
 
     def __init__(self, folder: Path, config: RunConfig, first_step: int) -> None:
         module = importlib.import_module(self.needs)
-        # The same folder is the same run, also when it is resumed.
+        # The same folder is the same run, even if resumed.
         identity = hashlib.sha256(
             f"{folder.resolve()} {config.method} {config.task} {config.seed}".encode()
         ).hexdigest()[:16]
@@ -80,7 +80,7 @@ LOGGERS: dict[str, type[TensorBoard] | type[WeightsAndBiases]] = {
     "tensorboard": TensorBoard,
     "wandb": WeightsAndBiases,
 }
-"""Loggers by the name that users type, which is also the name of the extra that they need."""
+"""Loggers by name, which is also the name of the extra that they need."""
 
 
 def check_logger(name: str) -> None:

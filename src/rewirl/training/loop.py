@@ -1,4 +1,4 @@
-"""The loop itself: act, remember, learn. It knows no files, no evaluation and nobody who watches."""
+"""The training loop: act, store, learn. It knows no files, evaluations or observers."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class Loop:
         self.episode_length = 0
         self.episode_return = 0.0
         self.before_episode: dict[str, Any] | None = None
-        """The environment's generator before the episode under way, or the next one; None before the first."""
+        """The environment's generator before the current (or next) episode; None before the first."""
         self._obs: Floats | None = None
         self._action: Floats | None = None
-        """Chosen, but not yet taken: only seen between two steps when the environment failed."""
+        """An action chosen but not yet taken: set between two steps only if the environment failed."""
         self._actions = np.empty((1024, env.box.size), dtype=np.float32)
 
     def advance(self, until: int) -> Episode | None:
-        """Steps until an episode ends, which is then returned, or until step `until`."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite or NaN is found as that
+        """Runs until an episode ends, which is returned, or until step `until`."""
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite values and NaN are detected explicitly
             return self._advance(until)
 
     def _advance(self, until: int) -> Episode | None:
@@ -130,7 +130,7 @@ class Loop:
         return self._restore_episode(state.part("episode."))
 
     def _episode_arrays(self) -> Arrays:
-        """The episode under way: its actions, where they led, and what was to be done next, each if there is such."""
+        """The current episode: its actions, last observation and pending action, each if there is one."""
         out: Arrays = {"actions": self._actions[: self.episode_length].copy()}
         if self._obs is not None:
             out["obs"] = self._obs
@@ -144,7 +144,7 @@ class Loop:
         if self.episodes:
             self.env.reset(self.env_seed)
             if self.before_episode is not None:
-                set_generator(np.random.default_rng(), self.before_episode)  # ValueError if it is the state of none
+                set_generator(np.random.default_rng(), self.before_episode)  # ValueError if it is invalid
                 self.env.set_generator_state(self.before_episode)
         if "obs" not in arrays:
             return True

@@ -1,4 +1,4 @@
-"""What a run measures: a row for each evaluation and each training episode."""
+"""What a run measures: one row per evaluation and per training episode."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 NETWORKS = ("actor", "critic1", "critic2")
 """Networks whose links an evaluation row lists; empty for those that an agent does not have."""
 STATISTICS = ("critic_loss", "actor_loss", "q", "alpha", "entropy", "links_replaced", "targets_follow")
-"""Of `agent.statistics()`, what an evaluation row holds."""
+"""Values of `agent.statistics()` in an evaluation row."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationRow:
-    """One evaluation, and what the run had done and cost by then: a row of evaluations.csv."""
+    """One evaluation, with the progress and costs of the run so far: a row of evaluations.csv."""
 
     step: int
-    """Environment steps when the policy was as evaluated."""
+    """Environment steps of the evaluated policy."""
     return_mean: float
     """Over the episodes of the evaluation, no noise."""
     return_std: float
@@ -24,9 +24,9 @@ class EvaluationRow:
     length_mean: float
     """Steps of an episode."""
     seconds: float
-    """Wall-clock of the run so far, all sessions together."""
+    """Wall-clock time of the run so far, over all sessions."""
     steps_per_second: float
-    """Since the row before."""
+    """Since the previous row."""
     memory_mb: float
     """Resident memory of the process without what it maps from files, such as the replay."""
     episodes: int
@@ -43,16 +43,16 @@ class EvaluationRow:
     full_flops: float
     """Everything: targets, acting and evaluation too."""
     critic_loss: float | None = None
-    """This and what follows to the entropy: averages since the row before; empty when there was no update."""
+    """This and the following up to the entropy: averages since the previous row; empty without updates."""
     actor_loss: float | None = None
     q: float | None = None
-    """What the second critic said of the batches."""
+    """Values of the second critic for the batches."""
     alpha: float | None = None
     entropy: float | None = None
     links_replaced: float | None = None
-    """Since the row before, in all networks together; 0 when there was no adaptation."""
+    """Since the previous row, in all networks together; 0 without rewiring."""
     targets_follow: float | None = None
-    """Share of the targets' links that the networks have too, now; 1 before the first adaptation."""
+    """Share of the targets' links that the networks also have; 1 before the first rewiring."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Who watches a run: displays, loggers, users' own code."""
+"""Observers of a run: displays, loggers, users' own code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Is told what happens in a run; override what is of interest. None of it is called per step.
+    """Receives the events of a run; override the methods of interest. None is called at every step.
 
     >>> class Printer(Observer):
     ...     def on_evaluation(self, run, row):
@@ -21,29 +21,29 @@ class Observer:
     """
 
     def on_start(self, run: Run) -> None:
-        """The run begins, or goes on after `resume`."""
+        """The run starts, or continues after `resume`."""
 
     def on_progress(self, run: Run) -> None:
-        """Some steps were made: about ten times a second at most."""
+        """Some steps were made; at most about ten calls per second."""
 
     def on_episode(self, run: Run, episode: Episode) -> None:
         """A training episode has ended."""
 
     def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
-        """An evaluation is there: each once, in the order of their steps."""
+        """An evaluation is complete; each is reported once, in order."""
 
     def on_checkpoint(self, run: Run, path: Path) -> None:
         """A checkpoint is on the disk."""
 
     def on_notice(self, run: Run, text: str) -> None:
-        """Something that the user should know, and that is no error."""
+        """Something that the user should know, other than an error."""
 
     def on_end(self, run: Run, error: BaseException | None) -> None:
-        """`train` ends: with an error, or as it should (None)."""
+        """`train` ends, with an error or normally (None)."""
 
 
 class Everyone(Observer):
-    """Tells all observers of a run."""
+    """Passes events to all observers of a run."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers

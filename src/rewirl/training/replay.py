@@ -29,8 +29,8 @@ class Shape(NamedTuple):
 class Replay:
     """The last `capacity` records; `count` have been added in all. Record n lies in slot n mod `slots`.
 
-    With more slots than the capacity, records that are forgotten stay for a while: a checkpoint some steps back still
-    finds all of its own, none overwritten.
+    With more slots than the capacity, old records stay for a while, so that an earlier checkpoint still finds all of
+    its records.
 
     >>> replay = Replay.in_memory(capacity=2, shape=Shape(n_obs=1, n_act=1))
     >>> for n in range(3):
@@ -49,7 +49,7 @@ class Replay:
 
     @classmethod
     def in_memory(cls, capacity: int, shape: Shape) -> Replay:
-        """Refused when there is not enough memory for it."""
+        """Refused if there is not enough memory."""
         width = shape.width
         needed, free = capacity * width * 4, free_memory()
         if needed > free:
@@ -63,7 +63,7 @@ class Replay:
         return min(self.count, self.capacity)
 
     def add(self, obs: ArrayLike, action: ArrayLike, reward: float, terminated: bool, next_obs: ArrayLike) -> None:
-        """Adds a transition, over the oldest one when there is no slot left. A time limit is no termination."""
+        """Adds a transition, replacing the oldest one if no slot is free. A time limit is not a termination."""
         record = self.records[self.count % self.slots]
         a, r = self._action, self._reward
         record[:a] = obs
@@ -74,7 +74,7 @@ class Replay:
         self.count += 1
 
     def slots_of(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where records lie that are counted from the oldest one remembered, 0."""
+        """Slots of records counted from the oldest one in the replay."""
         if self.count <= self.capacity:
             return chosen
         return (chosen + (self.count - self.capacity)) % self.slots

@@ -1,4 +1,4 @@
-"""One run: the loop, its evaluations, its files, and who watches."""
+"""One run: the loop, its evaluations, its store and its observers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from rewirl.training.state import State, generator_state, set_generator
 from rewirl.training.store import Store
 
 CHUNK = 16
-"""Steps between two looks at the clock and at signals."""
+"""Steps between two checks of the clock and of signals."""
 PROGRESS_SECONDS = 0.1
-"""Between two calls of `on_progress`, at least."""
+"""Minimum seconds between two calls of `on_progress`."""
 
 
 class Run:
-    """One agent learning one task. `start` and `resume` make it; `train` does the work, as often as it is called.
+    """One agent learning one task. `start` and `resume` create it; `train` may be called repeatedly.
 
     >>> from rewirl.training import RunConfig
     >>> from rewirl.storage import start
@@ -60,7 +60,7 @@ class Run:
         self._env = Environment(source.make(), source.task)
         try:
             self.costs = config.costs(self._env.n_obs, self._env.box.size)
-        except ValueError as error:  # a wiring that the options allow, and the sizes of the task do not
+        except ValueError as error:  # a wiring that the options allow but the sizes of the task do not
             raise Refused(f"{source.task}: {error}") from None
         self._initial = initial
         if initial:
@@ -69,14 +69,14 @@ class Run:
         self.log = RunLog(self.costs, store)
         self._evaluator: Evaluator | None = None
         self.seconds_before = 0.0
-        """Of earlier sessions."""
+        """Seconds of earlier sessions."""
         self._clock: float | None = None
         self._told = 0.0
         self._longest = 0
         self._stop = False
         self._started = False
         self.closed = False
-        """Whether it let go of its environment and folder: it cannot go on then."""
+        """Whether its environment and folder were released: it cannot continue then."""
         nn.set_threads(config.threads, self.tell)
 
     def begin(self, replay: Replay) -> None:
@@ -135,11 +135,11 @@ class Run:
         except Misbehaved as error:
             raise Failed(f"{error}, while the run was taken back to step {self.step}") from error
 
-    # ------------------------------------------------------------------ to look at
+    # ------------------------------------------------------------------ properties
 
     @property
     def folder(self) -> Path | None:
-        """Where its files are, if anywhere."""
+        """Its folder, if it has one."""
         return self.store.folder if self.store else None
 
     @property
@@ -159,7 +159,7 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether all steps of the config are made and, in a folder, all that follows from them is written."""
+        """Whether all steps are made and, in a folder, everything is written."""
         return self.loop.step >= self.config.steps and (self.store is None or self.store.finished)
 
     @property
@@ -169,23 +169,23 @@ class Run:
 
     @property
     def evaluations(self) -> list[EvaluationRow]:
-        """All so far, those before a resume too."""
+        """All so far, including those before a resume."""
         return self.log.rows
 
     @property
     def best(self) -> EvaluationRow | None:
-        """The evaluation with the best return; of equals the first."""
+        """The evaluation with the best return; the first among equals."""
         return max(self.log.rows, key=lambda row: row.return_mean, default=None)
 
     def policy(self) -> Policy:
-        """The policy as it is now."""
+        """The current policy."""
         row = self.evaluations[-1] if self.evaluations and self.evaluations[-1].step == self.step else None
         return self._policy(Snapshot.of(self.agent, self.step), row)
 
-    # ---------------------------------------------------------------------- to do
+    # -------------------------------------------------------------------- training
 
     def train(self, until_step: int | None = None) -> None:
-        """Goes on until a step (all of the config's unless given); in memory it may be beyond those."""
+        """Trains until a step (default: all steps of the config); in memory it may exceed those."""
         if self.closed:
             raise Refused("the run was closed: resume it, or train before close()")
         until = self.config.steps if until_step is None else until_step
@@ -214,11 +214,11 @@ class Run:
         self._stop = True
 
     def checkpoint(self) -> Path:
-        """Writes one now."""
+        """Writes a checkpoint now."""
         assert self.store, "a run in memory has no checkpoints"
         for name, network in self.agent.networks.items():
             if not np.isfinite(network.parameters).all():
-                raise Diverged(f"the {name} has weights that are no finite numbers at step {self.step}")
+                raise Diverged(f"the {name} has weights that are not finite at step {self.step}")
         path = self.store.checkpoint(self)
         self._everyone.on_checkpoint(self, path)
         return path
@@ -230,7 +230,7 @@ class Run:
             self._everyone.on_notice(self, text)
 
     def close(self) -> None:
-        """Closes what was opened, and lets go of the folder."""
+        """Closes everything and releases the folder."""
         self.closed = True
         self.abandon()
         if self.store:
@@ -244,7 +244,7 @@ class Run:
         if self._env.env is not self.source.env:
             self._env.env.close()
         if self.store:
-            with suppress(Failed):  # what counts is in the checkpoint
+            with suppress(Failed):  # the checkpoint contains everything
                 self.store.close_tables()
 
     def __enter__(self) -> Run:
@@ -253,7 +253,7 @@ class Run:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -------------------------------------------------------------------- the way
+    # ------------------------------------------------------------------- internals
 
     def _train(self, until: int, signals: Signals) -> None:
         self._start()
@@ -321,7 +321,7 @@ class Run:
         self._everyone.on_episode(self, episode)
 
     def _checkpoint_due(self, at_episode_end: bool) -> bool:
-        """At the last episode end within the limit, as far as one can tell; at the limit in any case."""
+        """At the last expected end of an episode within the limit; at the limit in any case."""
         assert self.store
         since = self.step - self.store.last_step
         return since >= self.store.limit or (at_episode_end and since + self._longest > self.store.limit)
@@ -338,10 +338,10 @@ class Run:
         if not self.store:
             raise KeyboardInterrupt
         self.checkpoint()
-        raise Stopped(f"stopped by {number.name} at step {self.step}; go on with: {self.store.how_to_resume(self)}")
+        raise Stopped(f"stopped by {number.name} at step {self.step}; resume with: {self.store.how_to_resume(self)}")
 
     def _failed(self, problem: Exception) -> Failed:
-        """In the environment: with a checkpoint of this very step. In the agent: the last one is the last good one."""
+        """Writes a checkpoint of this step if the environment failed; keeps the last one if the agent did."""
         where = f"{problem}, at step {self.step}, seed {self.config.seed} (the environment's {self.loop.env_seed})"
         if not self.store:
             return Failed(where)

@@ -1,4 +1,4 @@
-"""The rows of a run, and the evaluations that are still under way."""
+"""The rows of a run, and its pending evaluations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pending:
     """A row that lacks its evaluation."""
 
     values: dict[str, Any]
-    """Of the row, all that was known when it was begun."""
+    """The values of the row that were known when it was started."""
     acted: int
     """Actions that the policy had chosen in training by then."""
     snapshot: Snapshot
@@ -34,14 +34,14 @@ class Pending:
     def __post_init__(self) -> None:
         unknown = ("return_mean", "return_std", "return_min", "return_max", "length_mean", "full_flops")
         known: dict[str, Any] = {**dict.fromkeys(unknown, 0.0), **self.values}
-        EvaluationRow(**known)  # TypeError if it is no row
+        EvaluationRow(**known)  # TypeError if it is not a row
         for name, value in {"acted": self.acted, "updates": self.values["updates"]}.items():
             if type(value) is not int or value < 0:
                 raise ValueError(f"{name} must be a number of actions, not {value!r}")
 
 
 class RunLog:
-    """The evaluations of a run, done and under way. A store, if there is one, is told of every row."""
+    """The evaluations of a run, complete and pending. Every row is passed to the store, if there is one."""
 
     def __init__(self, costs: Costs, store: Store | None) -> None:
         self._costs, self._store = costs, store
@@ -75,11 +75,11 @@ class RunLog:
 
     @property
     def begun(self) -> bool:
-        """Whether there is any row, or will be."""
+        """Whether there is a row, complete or pending."""
         return bool(self.rows or self.pending)
 
     def open_row(self, run: Run) -> Pending:
-        """A row for the agent as it is now."""
+        """Starts a row for the current agent."""
         agent, step, seconds = run.agent, run.step, run.seconds
         statistics = agent.statistics()
         for name, value in statistics.items():
@@ -105,7 +105,7 @@ class RunLog:
         return self.pending[-1]
 
     def close_row(self, evaluation: Evaluation) -> tuple[EvaluationRow, bool]:
-        """The first pending row with its evaluation, and whether it is the best one so far."""
+        """The first pending row with its evaluation, and whether it is the best so far."""
         pending = self.pending.popleft()
         self.evaluation_steps += evaluation.steps
         row = EvaluationRow(
@@ -125,7 +125,7 @@ class RunLog:
 
 
 def own_memory_mb() -> float:
-    """Of this process, now; where the system does not say it by kind, the most that it ever had."""
+    """Memory of this process; its peak if the system reports nothing better."""
     with suppress(OSError), open("/proc/self/status") as status:
         for line in status:
             if line.startswith("RssAnon:"):

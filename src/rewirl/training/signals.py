@@ -1,4 +1,4 @@
-"""What the system and the user ask of a run while it runs."""
+"""Signals from the system and the user during a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SAVE = signal.SIGUSR1
 
 
 class Signals:
-    """Within the block a signal only leaves a note; a second Ctrl-C ends the process (`hard`) or raises at once.
+    """Within the block a signal is only recorded; a second Ctrl-C ends the process (`hard`) or raises at once.
 
-    Only the main thread may have handlers, so in others nothing is noted. Signals that were ignored (nohup) stay so.
+    Only the main thread may have handlers; in others nothing is recorded. Ignored signals (nohup) stay ignored.
     """
 
     def __init__(self, *, hard: bool) -> None:

@@ -1,4 +1,4 @@
-"""Who keeps a run, as the run sees it."""
+"""The interface of a store, as the run sees it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class Store(Protocol):
-    """Keeps the rows, checkpoints and policies of a run, wherever that is. A run in memory has none."""
+    """Keeps the rows, checkpoints and policies of a run. A run in memory has none."""
 
     last_step: int
-    """Of the last checkpoint; 0 before the first."""
+    """Step of the last checkpoint; 0 before the first."""
     limit: int
     """Steps from one checkpoint to the next, at most."""
     finished: bool
-    """Whether all that follows from the last step is written."""
+    """Whether everything that follows the last step is written."""
 
     @property
     def folder(self) -> Path: ...
@@ -32,7 +32,7 @@ class Store(Protocol):
     def add_episode(self, episode: Episode) -> None: ...
 
     def add_wiring(self, networks: Mapping[str, Network]) -> None:
-        """The links as they are now, for the evaluation that begins."""
+        """Records the current links for the evaluation that starts."""
 
     def flush(self) -> None:
         """Makes the rows visible to other programs."""
@@ -42,7 +42,7 @@ class Store(Protocol):
         ...
 
     def is_current(self, step: int) -> bool:
-        """Whether the last checkpoint holds all that there is to save at a step."""
+        """Whether the last checkpoint contains everything at a step."""
         ...
 
     def save_policies(self, policy: Policy, is_best: bool) -> None: ...
@@ -53,7 +53,7 @@ class Store(Protocol):
         """All steps are made."""
 
     def ended(self, step: int, done: bool, error: BaseException | None) -> None:
-        """`train` ends, in whatever way."""
+        """`train` ends, for whatever reason."""
 
     def how_to_resume(self, run: Run) -> str: ...
 

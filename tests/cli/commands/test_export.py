@@ -78,7 +78,7 @@ def test_a_task_that_cannot_be_made_is_no_hindrance(capsys, policy):
         ("policy.safetensors --to onnx --out policy.safetensors/x.onnx", "cannot write to policy.safetensors"),
         ("policy.safetensors --to tflite --out out", "invalid choice: 'tflite'"),
         ("nothing --to c --out out", "there is no nothing"),
-        ("empty --to c --out out", "empty is no run folder"),
+        ("empty --to c --out out", "empty is not a run folder"),
         ("begun --to c --out out", "begun has no policy yet"),
     ],
 )

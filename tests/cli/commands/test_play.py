@@ -170,7 +170,7 @@ def test_long_gifs_share_the_palette_of_their_beginning(capsys, monkeypatch):
         ("--gif a.gif --episodes 0", "--episodes must be at least 1, not 0"),
         ("--gif a.gif --seed -1", "--seed must be from 0 to 4294967295, not -1"),
         ("--gif a.gif --task drawn/Blind-v0", "drawn/Blind-v0"),
-        ("--gif a.gif --task drawn/Odd-v0", "draws no picture: its render must give bytes of shape"),
+        ("--gif a.gif --task drawn/Odd-v0", "renders no picture: its render must return bytes of shape"),
         ("--gif a.gif --task drawn/Drawm-v0", "there is no task 'drawn/Drawm-v0', did you mean drawn/Drawn-v0?"),
         ("--gif a.gif --task Pendulum-v1", "it was trained for drawn/Drawn-v0"),
     ],

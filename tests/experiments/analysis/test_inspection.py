@@ -152,7 +152,7 @@ def test_a_policy_file_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (lambda run: (run / "wiring.bin").write_bytes(b"{}"), "is no log of a wiring"),
+        (lambda run: (run / "wiring.bin").write_bytes(b"{}"), "is not a wiring log"),
         (lambda run: (run / "wiring.bin").unlink(), "no evaluation was logged"),
         (
             lambda run: [path.write_bytes(b"x") for path in run.glob("checkpoint/*/MANIFEST")],

@@ -101,5 +101,5 @@ def test_refusals(policy):
             obs, _, *rest = super().step(action)
             return obs, float("inf"), *rest
 
-    with pytest.raises(Failed, match="sub-environment 1 gave a reward that is no finite number, seed 8"):
+    with pytest.raises(Failed, match="sub-environment 1 gave a reward that is not finite, seed 8"):
         evaluate_vector(policy, SyncVectorEnv([tiny.Walk, Infinite]), episodes=2, seed=7)

@@ -1,4 +1,6 @@
-"""Evaluation: returns of whole episodes without exploration noise, here, in another process or in vectors.
+"""Evaluation: returns of complete episodes without exploration noise.
+
+In this process, in another one, or in vector environments.
 
 Statistics over runs are in `experiments/analysis`.
 """

@@ -1,4 +1,4 @@
-"""Evaluation: the returns of some episodes without noise, in an environment of its own."""
+"""Evaluation: returns of some episodes without noise, in a separate environment."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Evaluation:
 
     @property
     def steps(self) -> int:
-        """Of all episodes together."""
+        """Steps of all episodes together."""
         return sum(self.lengths)
 
 
 def evaluate(act: Callable[[Floats], Floats], env: Environment, episodes: int, seed: int) -> Evaluation:
-    """The seed says everything: what was evaluated before does not matter."""
+    """Depends only on the seed, not on earlier evaluations."""
     returns, lengths = [], []
     step = env.step
     for episode in range(episodes):
@@ -77,9 +77,9 @@ def check_fits(policy: Policy, env: Environment) -> None:
 
 
 def evaluate_policy(policy: Policy, task: EnvLike, *, episodes: int = 10, seed: int = 0) -> Evaluation:
-    """How a policy does, e.g. one that was loaded from a file."""
+    """Evaluates a policy, e.g. one loaded from a file."""
     if episodes < 1:
-        raise Refused(f"an evaluation has at least 1 episode, not {episodes}")
+        raise Refused(f"an evaluation needs at least 1 episode, not {episodes}")
     name = task if isinstance(task, str) else policy.task or "the environment"
     made = Source(name, task).make()
     try:
@@ -112,7 +112,7 @@ class Snapshot:
         return cls(step, acting.sizes, tuple(acting.links(layer).block for layer in range(acting.layers)), state)
 
     def network(self) -> Network:
-        """A network of its own; ValueError if the state is not that of such a one."""
+        """A separate network; ValueError if the state does not fit."""
         links = [
             Links(n_in, n_out, block, self.state[f"places.{layer}"])  # type: ignore[arg-type]
             for layer, (n_in, n_out, block) in enumerate(zip(self.sizes, self.sizes[1:], self.blocks, strict=False))
@@ -136,5 +136,5 @@ class Snapshot:
 
 
 def evaluation_seed(seed: int, step: int) -> int:
-    """Of the evaluation at a step, in a run with a seed: each has episodes of its own."""
+    """Seed of the evaluation at a step: each has episodes of its own."""
     return int(np.random.SeedSequence(seed, spawn_key=(3, step)).generate_state(1)[0])

@@ -1,4 +1,4 @@
-"""Who evaluates: this process, or another one on a spare core. The numbers are the same either way."""
+"""Evaluation in this process or in another one on a spare core, with the same results."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from rewirl.training.evaluation.episodes import Evaluation, Snapshot, evaluate, 
 
 
 class Evaluator(Protocol):
-    """Takes snapshots and gives their evaluations, in order."""
+    """Takes snapshots and returns their evaluations, in order."""
 
     pending: deque[Snapshot]
-    """Given, but not yet evaluated or not yet taken."""
+    """Snapshots not yet evaluated, or whose result was not yet taken."""
 
     def submit(self, snapshot: Snapshot) -> None: ...
     def next(self, wait: bool) -> Evaluation | None:
-        """The evaluation of the first pending one; None if there is none, or (without waiting) not yet."""
+        """The evaluation of the first pending snapshot; None if there is none, or (without waiting) not yet."""
         ...
 
     def close(self) -> None: ...
 
 
 class Here:
-    """Evaluates when asked for the result."""
+    """Evaluates when the result is requested."""
 
     def __init__(self, source: Source, seed: int, episodes: int) -> None:
         self.pending: deque[Snapshot] = deque()
@@ -52,7 +52,7 @@ class Here:
 
 
 class Elsewhere:
-    """Evaluates in another process; should that one die, the rest is evaluated here."""
+    """Evaluates in another process; if that dies, the rest is evaluated here."""
 
     def __init__(self, source: Source, seed: int, episodes: int) -> None:
         self.pending: deque[Snapshot] = deque()
@@ -126,8 +126,8 @@ def _evaluation(snapshot: Snapshot, env: Environment, seed: int, episodes: int) 
 
 
 def _serve(end: Connection, source: Source, seed: int, episodes: int, isa: str) -> None:
-    """The other process: until the first one closes its end of the pipe, or is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first one, which will end this one
+    """The other process: runs until the first one closes the pipe or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process handles Ctrl-C and ends this one
     try:
         nn.select_isa(isa)
         env = Environment(source.another(), source.task)

@@ -1,4 +1,4 @@
-"""A policy at work: whole episodes, step by step, for whoever wants to look."""
+"""Complete episodes of a policy, step by step."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Moment(NamedTuple):
     episode: int
     """From 0."""
     observation: Floats
-    """That the policy acted on."""
+    """Observation that the policy acted on."""
     reward: float
-    """That came of it."""
+    """Reward of the step."""
     ended: bool
     """Whether this step was the episode's last."""
 
 
 def moments(policy: Policy, env: Environment, episodes: int, seed: int) -> Iterator[Moment]:
-    """The steps of some episodes, as `evaluate_policy` with this seed goes through them; `env` takes actions in its own
-    units (`scaled`)."""
+    """The steps of some episodes, the same as in `evaluate_policy` with this seed; `env` takes actions in its own units
+    (`scaled`)."""
     check_fits(policy, env)
     for episode in range(episodes):
         obs = env.reset(seed if episode == 0 else None)
@@ -41,12 +41,12 @@ def moments(policy: Policy, env: Environment, episodes: int, seed: int) -> Itera
 
 
 def watch(policy: Policy, task: str, *, episodes: int, seed: int) -> tuple[Floats, Evaluation]:
-    """All observations of some episodes, one a row, and what came of the episodes."""
+    """All observations of some episodes, one per row, and the result of the episodes."""
     made = make_by_name(task)
     try:
         seen = list(moments(policy, Environment(made, task, scaled=True), episodes, seed))
     except Misbehaved as error:
-        raise Failed(f"{error} while the policy was watched, seed {seed}") from error
+        raise Failed(f"{error} while the policy was observed, seed {seed}") from error
     finally:
         made.close()
     return np.stack([moment.observation for moment in seen]), outcome(seen)

@@ -1,4 +1,4 @@
-"""Evaluation in Gymnasium's vector environments: many episodes side by side, one prediction for all of them."""
+"""Evaluation in Gymnasium's vector environments: parallel episodes, one prediction for all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Predicts(Protocol):
-    """A policy, an agent, or whatever else speaks as Stable-Baselines3 does."""
+    """A policy, an agent, or anything with Stable-Baselines3's interface."""
 
     def predict(self, observation: NDArray[Any], *, deterministic: bool = True) -> tuple[NDArray[Any], Any]:
         """The actions for rows of observations."""
@@ -26,11 +26,10 @@ class Predicts(Protocol):
 def evaluate_vector(
     policy: Predicts, envs: VectorEnv[Any, Any, Any], *, episodes: int = 10, seed: int = 0
 ) -> Evaluation:
-    """Returns and lengths of whole episodes, in the order of the sub-environments that they were played in.
+    """Returns and lengths of complete episodes, in the order of their sub-environments.
 
-    Each sub-environment i plays its share of the episodes, decided beforehand: were the first to end taken, short
-    episodes would count too often. It plays those that `evaluate_policy` plays with seed + i. All autoreset modes of
-    Gymnasium are understood.
+    Each sub-environment i runs a fixed share of the episodes; taking those that end first would favour short episodes.
+    It runs the episodes that `evaluate_policy` runs with seed + i. All autoreset modes of Gymnasium are supported.
 
     >>> import gymnasium
     >>> from rewirl import TD3
@@ -40,7 +39,7 @@ def evaluate_vector(
     (200, 200, 200, 200)
     """
     if episodes < 1:
-        raise Refused(f"an evaluation has at least 1 episode, not {episodes}")
+        raise Refused(f"an evaluation needs at least 1 episode, not {episodes}")
     mode = _autoreset_mode(envs)
     shares = [(episodes + envs.num_envs - 1 - i) // envs.num_envs for i in range(envs.num_envs)]
     returns: list[list[float]] = [[] for _ in shares]
@@ -50,13 +49,13 @@ def evaluate_vector(
     obs, _ = envs.reset(seed=seed)
     while any(len(done) < share for done, share in zip(returns, shares, strict=True)):
         obs, rewards, terminated, truncated, _ = envs.step(_actions(policy, obs))
-        # NextStep: what follows an end is no step of an episode but the reset, whatever the action was.
+        # NextStep: the step after an end is not part of an episode but the reset, whatever the action.
         playing, ended = ~beginning, terminated | truncated
         totals[playing] += np.asarray(rewards, dtype=np.float64)[playing]
         counts += playing
         for i in np.flatnonzero(ended & playing):
             if not np.isfinite(totals[i]):
-                raise Failed(f"sub-environment {i} gave a reward that is no finite number, seed {seed + i}")
+                raise Failed(f"sub-environment {i} gave a reward that is not finite, seed {seed + i}")
             if len(returns[i]) < shares[i]:
                 returns[i].append(float(totals[i]))
                 lengths[i].append(int(counts[i]))
@@ -69,7 +68,7 @@ def evaluate_vector(
 
 
 def _autoreset_mode(envs: VectorEnv[Any, Any, Any]) -> str:
-    """Gymnasium 1.0 knows but one, and does not name it."""
+    """Gymnasium 1.0 has only one, without a name."""
     given = envs.metadata.get("autoreset_mode", "NextStep")
     return str(getattr(given, "value", given))
 
