@@ -168,14 +168,14 @@ def test_every_attack_file_has_its_refusal() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"agent.actor.places.0": lambda a: a[::-1].copy()}, "places"),
+        ({"agent.actor.places.0": lambda a: a[::-1].copy()}, "position"),
         ({"agent.actor.places.0": lambda a: np.where(np.arange(len(a)) == 1, a[0], a)}, "listed twice"),
-        ({"agent.actor.places.0": lambda a: a + 10**6}, "places"),
+        ({"agent.actor.places.0": lambda a: a + 10**6}, "position"),
         ({"agent.actor.places.0": lambda a: a[:-1]}, "links"),
         ({"agent.critic1_target.extra_places.0": lambda a: np.array([-5])}, "extra"),
         ({"agent.critic1_target.extra_places.0": lambda a: np.array([10**12])}, "extra"),
         ({"episode.actions": lambda a: a[:-1]}, "actions must be float32"),
-        ({"pending.0.places.1": lambda a: a + 10**6}, "places"),
+        ({"pending.0.places.1": lambda a: a + 10**6}, "position"),
     ],
 )
 def test_links_that_are_none_never_reach_a_kernel(change: dict[str, Any], said: str, run_of: Path) -> None:

@@ -101,7 +101,7 @@ class RunFolder:
     def without_replay(self) -> Refused:
         """Message about a run that cannot be extended."""
         return Refused(
-            f"the run in {self.path} is finished and its replay was deleted: to extend runs later, train them with keep_replay"
+            f"the run in {self.path} is finished and its replay was deleted: train with keep_replay to extend it later"
         )
 
     def has_policy(self) -> bool:
