@@ -91,8 +91,8 @@ def _source(config: RunConfig, env: EnvLike | None, place: RunFolder) -> Source:
     """The environment of a resumed run; refused if only Python can provide it."""
     if env is None and ":" not in config.task and config.task not in gymnasium.registry:
         raise Refused(
-            f"there is no task {config.task!r}: the run in {place.path} was started from Python, with its own environment "
-            f"or a task registered there; resume it there with "
+            f"there is no task {config.task!r}: the run in {place.path} was started from Python, with its own "
+            f"environment or a task registered there; resume it there with "
             f"{place.in_python(method(config.method).algorithm)}"
         )
     return Source(config.task, config.task if env is None else env)
@@ -161,8 +161,8 @@ def _load(
             run.tell(f"{place.policy} is missing or damaged: it is restored from the checkpoint of step {step}")
     if differing:
         run.tell(
-            f"the checkpoint was written on another machine or version ({', '.join(differing)}): the run continues, but the result may not be "
-            "bit-identical"
+            f"the checkpoint was written elsewhere ({', '.join(differing)}): the run continues, but its result "
+            "may not be bit-identical"
         )
     return run
 

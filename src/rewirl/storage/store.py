@@ -84,7 +84,7 @@ class FolderStore:
         return replay
 
     def checkpoint(self, run: Run) -> Path:
-        """Saves everything that the next step depends on. The replay is not rewritten: only its end is synced and hashed."""
+        """Saves everything that the next step depends on. Of the replay only the end is synced and hashed."""
         replay = run.loop.replay
         assert isinstance(replay, ReplayFile)
         state = run.state()
