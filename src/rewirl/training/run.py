@@ -164,7 +164,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Of training, all sessions together."""
+        """Seconds of training, over all sessions."""
         return self.seconds_before + (0.0 if self._clock is None else time.perf_counter() - self._clock)
 
     @property
