@@ -12,6 +12,11 @@ class Refused(Exception):
 
     exit_code: ClassVar[int] = 2
 
+    def __init__(self, text: str = "", option: str = "") -> None:
+        super().__init__(text)
+        self.option = option
+        """The argument that it is about, if one; the command line tells its flag."""
+
 
 class Failed(Exception):
     """Something went wrong during the work; what was saved before is intact."""

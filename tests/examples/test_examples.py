@@ -14,6 +14,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from rewirl.agents import METHODS
 from rewirl.policies import Policy
 from rewirl.topology import erdos_renyi
 
@@ -24,6 +25,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def example(tmp_path, monkeypatch, capsys):
     """Runs an example as a program would be, in an empty folder; gives what it printed."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(METHODS, "_methods", dict(METHODS.items()))  # what it registers is forgotten
 
     def run(name: str, steps: int) -> str:
         monkeypatch.setattr(sys, "argv", [name, str(steps)])
@@ -58,6 +60,12 @@ def test_momentum_rule(example):
     replaced = re.findall(r"(\w+): return -?\d+, (\d+) links replaced", said)
     assert [name for name, _ in replaced] == ["set", "momentum"]
     assert replaced[0][1] == replaced[1][1] != "0"
+
+
+def test_registered_rule(example):
+    said = example("registered_rule.py", 600)
+    assert "near-td3" in said
+    assert "done" in said
 
 
 def test_the_momentum_rule_grows_where_gradients_agree():

@@ -57,7 +57,7 @@ def test_a_folder_of_somebody_else(tmp_path: Path) -> None:
 def test_a_folder_that_has_a_run(tmp_path: Path) -> None:
     tiny.train(tmp_path / "run")
     before = tiny.content(tmp_path / "run")
-    with pytest.raises(Refused, match=r"a run in .* already.*--resume"):
+    with pytest.raises(Refused, match=r"a run in .* already: resume it"):
         start(tiny.config(), tmp_path / "run")
     assert tiny.content(tmp_path / "run") == before
     with pytest.raises(Refused, match="no run in"):

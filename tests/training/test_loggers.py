@@ -67,7 +67,7 @@ def test_wandb_takes_what_was_logged(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", LOGGERS)
 def test_a_missing_library_is_named(monkeypatch, name):
     monkeypatch.setitem(sys.modules, LOGGERS[name].needs, None)
-    with pytest.raises(Refused, match=rf"--log {name} needs .* pip install 'rewirl\[{name}\]'"):
+    with pytest.raises(Refused, match=rf"logging to {name} needs .* pip install 'rewirl\[{name}\]'"):
         check_logger(name)
 
 

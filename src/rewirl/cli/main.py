@@ -61,7 +61,10 @@ def _ended(words: Sequence[str]) -> int:
     try:
         _run(words)
         return 0
-    except (Refused, Failed, Stopped) as error:
+    except Refused as error:
+        flag = f" (--{error.option.replace('_', '-')})" if error.option else ""
+        return _say(f"{error}{flag}", error.exit_code)
+    except (Failed, Stopped) as error:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _say("interrupted", 130)

@@ -54,7 +54,7 @@ def in_window(task: str, width: int | None = None, height: int | None = None) ->
             opened = glfw.init()
         if not opened:  # e.g. a stale DISPLAY: Gymnasium would continue, and GLFW would end the whole process
             made.close()
-            raise Refused("no window can be opened on this screen: record it with --video agent.mp4 or --gif agent.gif")
+            raise Refused("no window can be opened on this screen: record it, for example to agent.mp4", "video")
     return made
 
 

@@ -11,7 +11,7 @@ from rewirl.export.errors import ExportError
 def refuse_folder(path: Path) -> None:
     """Refuses a folder where a file is to be, before any file is written."""
     if path.is_dir():
-        raise ExportError(f"{path} is a folder, and a file is to be written there: give another --out or --name")
+        raise ExportError(f"{path} is a folder, and a file is to be written there: give another folder or name")
 
 
 def prepare_folder(folder: Path) -> Path:

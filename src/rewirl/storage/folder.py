@@ -164,7 +164,7 @@ def policy_file(path: Path, *, best: bool = False) -> Path:
     """Path of a policy: of a policy file itself, or of the latest or best policy in a run folder."""
     place = RunFolder(path)
     if path.is_dir() and not place.config.exists():
-        raise Refused(f"{path} is not a run folder: it has no config.toml (rewirl list shows where runs are)")
+        raise Refused(f"{path} is not a run folder: it has no config.toml")
     file = path if not path.is_dir() else place.best_policy if best else place.policy
     if not file.exists():
         what = f"{path} has no policy yet" if path.is_dir() else f"there is no {path}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -58,10 +57,7 @@ def start(
 
 def _check_free(place: RunFolder) -> None:
     if place.config.exists():
-        raise Refused(
-            f"there is a run in {place.path} already: resume it (rewirl train --resume "
-            f"{shlex.quote(str(place.path))}) or choose another name"
-        )
+        raise Refused(f"there is a run in {place.path} already: resume it, or choose another name")
     if found := checkpoint.found(place.checkpoints):
         raise Refused(
             f"{place.path} has checkpoints of a run but no config.toml: restore the copy "

@@ -21,7 +21,7 @@ from rewirl.agents.options import Options, WiringOptions
 from rewirl.envs.catalogue import paper_lambdas
 from rewirl.envs.task_names import full_name
 from rewirl.errors import nearest
-from rewirl.limits import MAX_WIDTH
+from rewirl.limits import MAX_THREADS, MAX_WIDTH
 from rewirl.topology import DropAndGrow
 from rewirl.topology._checks import finite_number, whole_number
 
@@ -117,6 +117,8 @@ class RunConfig:
         for name in _COUNTS:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.threads > MAX_THREADS:
+            raise ValueError(f"threads must be from 1 to {MAX_THREADS}, not {self.threads}")
         for name in ("random_steps", "eval_every"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")

@@ -89,4 +89,6 @@ def check_logger(name: str) -> None:
     try:
         importlib.import_module(module)
     except ImportError:
-        raise Refused(f"--log {name} needs {module}: install it with  pip install 'rewirl[{name}]'") from None
+        raise Refused(
+            f"logging to {name} needs {module}: install it with  pip install 'rewirl[{name}]'", "log"
+        ) from None

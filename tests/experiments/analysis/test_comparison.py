@@ -89,7 +89,7 @@ def test_all_are_compared_where_the_shortest_is(tmp_path: Path) -> None:
     assert task["ds-td3"].returns.tolist() == [2 * LINE[15:25].mean() + seed for seed in (1, 2, 3)]
     notes = " ".join(comparison.notes)
     assert "td3 on HalfCheetah-v5, seed 4, is at 120k of 200k steps (stopped)" in notes
-    assert "td3 seed 4 came no further. With --at 200000" in notes
+    assert "td3 seed 4 came no further. At step 200000" in notes
     assert "ds-td3 on HalfCheetah-v5 lacks seed 4: n = 3 of 4." in notes
 
 

@@ -18,7 +18,7 @@ from rewirl.agents.methods import METHODS, Method, algorithms
 from rewirl.agents.options import Options
 from rewirl.cli.ui.output import only_shown
 from rewirl.cli.ui.parser import Parser, add_fields
-from rewirl.cli.ui.run_plan import check_threads, plan, sizes, unwirable
+from rewirl.cli.ui.run_plan import plan, sizes, unwirable
 from rewirl.cli.ui.session import train
 from rewirl.cli.ui.tables import show
 from rewirl.errors import Refused
@@ -115,7 +115,6 @@ def config_of(words: Mapping[str, Any]) -> RunConfig:
         config = RunConfig.resolve(**words)
     except ValueError as error:
         raise Refused(unwirable(words) or str(error)) from None
-    check_threads(config)
     return config
 
 

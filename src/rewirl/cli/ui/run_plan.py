@@ -18,7 +18,6 @@ from rewirl.cli.ui.tables import count, size, table
 from rewirl.envs.environment import Environment, make_by_name
 from rewirl.errors import Refused
 from rewirl.experiments.sweep.calibration import evaluations, longest_episode
-from rewirl.limits import MAX_THREADS
 from rewirl.training.config import RunConfig
 
 BYTES = np.dtype(np.float32).itemsize
@@ -27,7 +26,6 @@ BYTES = np.dtype(np.float32).itemsize
 def sizes(config: RunConfig) -> tuple[int, ActionBox]:
     """Observations and action box of the task; refuses a wiring that does not fit its networks."""
     env = _environment(config)
-    check_threads(config)
     try:
         config.costs(env.n_obs, env.box.size)
     except ValueError as error:
@@ -52,12 +50,6 @@ def unwirable(words: Mapping[str, Any]) -> str | None:
     except TypeError:
         return None
     return None
-
-
-def check_threads(config: RunConfig) -> None:
-    """Refuses more than the core supports."""
-    if config.threads > MAX_THREADS:
-        raise Refused(f"threads must be from 1 to {MAX_THREADS}, not {config.threads}")
 
 
 def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:

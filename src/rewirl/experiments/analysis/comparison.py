@@ -152,7 +152,7 @@ def compare(loaded: Loaded, seed: int = 0, at: int | None = None) -> Comparison:
         notes += _about_step(task, here, step, at is not None)
         tasks.append(_task(task, step, here, compared, seed))
     if not tasks:
-        raise Refused(f"no run came to step {at}: give a smaller --at, or none")
+        raise Refused(f"no run came to step {at}: give a smaller step, or none", "at")
     return Comparison(tuple(tasks), tuple(notes), seed)
 
 
@@ -192,7 +192,7 @@ def _about_step(task: str, groups: Sequence[Group], step: int, asked: bool) -> l
         slowest = [run for run in runs if run.last == step]
         notes.append(
             f"On {task}, methods are compared at {spaced(step)} steps, which all runs reached; {_names(slowest)} "
-            f"came no further. With --at {furthest} the report compares what did."
+            f"came no further. At step {furthest} the report compares what did."
         )
     evaluations = min(int((run.steps <= step).sum()) for run in runs if run.last >= step)
     if evaluations < LAST:

@@ -98,7 +98,7 @@ def load(paths: Iterable[Path]) -> Loaded:
             raise Refused(f"there is no folder {path}: give run folders, or folders with runs in them")
         found = [path] if (path / "config.toml").is_file() else [info.folder for info in list_runs(path)]
         if not found:
-            raise Refused(f"there is no run in {path}: a run folder has a config.toml (see rewirl list)")
+            raise Refused(f"there is no run in {path}: a run folder has a config.toml")
         folders.update({folder.resolve(): folder for folder in found})
     runs: list[TrainedRun] = []
     notes: list[str] = []

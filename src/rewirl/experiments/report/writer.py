@@ -43,7 +43,7 @@ def check(out: Path) -> None:
         if importlib.util.find_spec(name) is None:
             raise Refused(f"a report needs {name}, which is not installed: pip install 'rewirl[report]'")
     if out.exists() and not (out.is_dir() and ((out / MARK).is_file() or not any(out.iterdir()))):
-        raise Refused(f"{out} exists and is no report: choose another --out, or empty it")
+        raise Refused(f"{out} exists and is no report: choose another folder, or empty it", "out")
     for name in ENTRIES:
         refuse_link(out / name)
 
@@ -59,7 +59,7 @@ def write_report(
             written = _write(comparison, Path(aside), title, command, tell)
             _move(Path(aside), out)
     except OSError as error:
-        raise Failed(f"the report could not be written to {out} ({error.strerror}): choose another --out") from error
+        raise Failed(f"the report could not be written to {out} ({error.strerror}): choose another folder") from error
     return Written(out / PAGE, *written)
 
 

@@ -32,7 +32,7 @@ class RayTasks:
         try:
             self._ray: Any = importlib.import_module("ray")
         except ImportError:
-            raise Refused("--on ray needs Ray: pip install 'rewirl[ray]'") from None
+            raise Refused("a sweep on a cluster needs Ray: pip install 'rewirl[ray]'", "on") from None
         address = address or os.environ.get("RAY_ADDRESS")
         _check_reachable(address)
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray that is started here reports to nobody

@@ -74,12 +74,12 @@ def space_of(
         raise Refused(f"{config.method} is dense, so there is no wiring to tune: use ds-{chosen.algorithm}")
     rewires = issubclass(rule, DropAndGrow)
     if not rewires and (eta or adapt_every):
-        raise Refused(f"{config.method} never rewires: leave out --eta and --adapt-every, or use ds-{chosen.algorithm}")
+        raise Refused(f"{config.method} never rewires: leave out eta and adapt_every, or use ds-{chosen.algorithm}")
     layers = len(config.options.hidden)
     pairs = _dense_lambdas(config) if lambdas is None else _pairs(lambdas, layers)
-    _check_bounds("--eta", eta or ETAS, 1.0)
+    _check_bounds("eta", eta or ETAS, 1.0)
     if any(every < 1 for every in adapt_every or ()):
-        raise Refused(f"--adapt-every must be whole numbers from 1, not {adapt_every}")
+        raise Refused(f"adapt_every must be whole numbers from 1, not {adapt_every}", "adapt_every")
     return Space(
         lambdas=pairs,
         eta=(float((eta or ETAS)[0]), float((eta or ETAS)[1])) if rewires else None,
@@ -106,19 +106,20 @@ def _dense_lambdas(config: RunConfig) -> tuple[tuple[float, float], ...]:
 def _pairs(lambdas: Sequence[float], layers: int) -> tuple[tuple[float, float], ...]:
     if len(lambdas) != 2 * layers:
         raise Refused(
-            f"--lambdas must be a lower and an upper bound for each of {layers} layers, so {2 * layers} numbers, not "
-            f"{len(lambdas)}"
+            f"lambdas must be a lower and an upper bound for each of {layers} layers, so {2 * layers} numbers, not "
+            f"{len(lambdas)}",
+            "lambdas",
         )
     pairs = tuple((float(low), float(high)) for low, high in zip(lambdas[::2], lambdas[1::2], strict=True))
     for pair in pairs:
-        _check_bounds("--lambdas", pair, float("inf"))
+        _check_bounds("lambdas", pair, float("inf"))
     return pairs
 
 
-def _check_bounds(flag: str, bounds: Sequence[float], limit: float) -> None:
+def _check_bounds(name: str, bounds: Sequence[float], limit: float) -> None:
     if len(bounds) != 2 or not 0 < bounds[0] <= bounds[1] <= limit:
         below = f" up to {limit:g}" if limit < float("inf") else ""
-        raise Refused(f"{flag} must be a lower and an upper bound, positive numbers{below}, not {tuple(bounds)}")
+        raise Refused(f"{name} must be a lower and an upper bound, positive numbers{below}, not {tuple(bounds)}", name)
 
 
 def _rounded(value: float) -> float:

@@ -238,8 +238,8 @@ class Tuning:
             study.set_user_attr("settings", settings)
         elif known != settings:
             raise Refused(
-                f"{self.folder} holds another search ({'; '.join(_differences(known, settings))}): give another --dir, "
-                "or search as before"
+                f"{self.folder} holds another search ({'; '.join(_differences(known, settings))}): give another "
+                "folder, or search as before"
             )
         return study
 
