@@ -5,7 +5,7 @@ python examples/own_environment.py [steps]      about half a minute for 15 000 s
 Registered as below, the command line knows it too, where Python finds this file (PYTHONPATH=examples):
 
 rewirl train ds-td3 own_environment:Docking-v0 --steps 15000 --random-steps 1000
-rewirl play runs/own_environment-Docking-v0/ds-td3-seed0 --gif docking.gif
+rewirl play runs/own_environment-Docking-v0/ds-td3-seed0 --import own_environment --gif docking.gif
 """
 
 import sys

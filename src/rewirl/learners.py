@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rewirl.agents.methods import METHODS, Method, algorithms
 from rewirl.agents.options import WiringOptions
 from rewirl.envs.environment import EnvLike, Source
-from rewirl.envs.task_names import full_name
+from rewirl.envs.task_names import full_name, import_module_of
 from rewirl.errors import Refused
 from rewirl.policies.policy import Policy
 from rewirl.storage import inspect_run, resume, start
@@ -261,6 +261,7 @@ class _OwnRule(RunConfig):
 def _task_of(env: EnvLike) -> str:
     """Name for display: its own, or that of its class."""
     if isinstance(env, str):
+        import_module_of(env)
         return env
     if not isinstance(env, gymnasium.Env) and not callable(env):
         raise Refused(f"env must be the name of a task, a gymnasium.Env or a function that creates one, not {env!r}")

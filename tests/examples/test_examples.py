@@ -96,7 +96,12 @@ def test_own_environment_from_the_command_line(tmp_path):
     """As the example's first lines say: trained by its name, filmed with its own pictures."""
     env = {**os.environ, "PYTHONPATH": str(EXAMPLES)}
     sizes = "--hidden 8 8 --steps 300 --random-steps 100 --eval-every 100 --eval-episodes 1 --run-dir run"
-    for words in (f"train ds-td3 own_environment:Docking-v0 {sizes}", "play run --gif docking.gif", "evaluate run"):
+    ours = "run --import own_environment"
+    for words in (
+        f"train ds-td3 own_environment:Docking-v0 {sizes}",
+        f"play {ours} --gif docking.gif",
+        f"evaluate {ours}",
+    ):
         done = subprocess.run(
             [sys.executable, "-m", "rewirl", *words.split()], cwd=tmp_path, env=env, capture_output=True, text=True
         )

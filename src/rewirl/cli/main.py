@@ -86,6 +86,7 @@ def _run(words: Sequence[str]) -> None:
     name = words[0]
     with loading():
         from rewirl.cli.ui.parser import Parser
+        from rewirl.envs.task_names import NotImported
         from rewirl.errors import nearest
 
         if name in COMMANDS:
@@ -99,7 +100,10 @@ def _run(words: Sequence[str]) -> None:
         args = parser.read(words[1:])
     except SystemExit:  # argparse's way to end after --help
         return
-    command.run(args)
+    try:
+        command.run(args)
+    except NotImported as error:
+        raise Refused(f"{error} (--import {error.module})") from error
 
 
 def _help() -> str:

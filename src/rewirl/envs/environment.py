@@ -15,7 +15,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from rewirl.agents import ActionBox
-from rewirl.envs.task_names import full_name, newer
+from rewirl.envs.task_names import check_imported, full_name, newer
 from rewirl.errors import Refused, nearest
 from rewirl.limits import MAX_WIDTH
 
@@ -78,6 +78,7 @@ def make_by_name(name: str, **options: Any) -> Env:
     Box(-2.0, 2.0, (1,), float32)
     """
     name = full_name(name)
+    check_imported(name)
     try:
         with _quiet_models(name), _quiet_versions(name):
             return gymnasium.make(name, disable_env_checker=True, **options)  # we do the same checks, once

@@ -1,11 +1,69 @@
-"""Names of tasks and their newest versions."""
+"""Names of tasks, their newest versions, and the modules that may be imported for them.
+
+`module:Task-v0` makes Gymnasium import the module. A name may come from a stranger's file, so that is done only for
+names that the user typed (`import_module_of`). Any other name must be of a module that is imported already.
+"""
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 
 import gymnasium
 from gymnasium.envs.registration import find_highest_version, parse_env_id
+
+from rewirl.errors import Refused
+
+
+class NotImported(Refused):
+    """A task of a module that nobody asked to import."""
+
+    def __init__(self, task: str) -> None:
+        self.module = module_of(task)
+        super().__init__(
+            f"the task {task!r} is in the module {self.module}, which is not imported because its name was not typed: "
+            "import it first if you trust it"
+        )
+
+
+def module_of(task: str) -> str:
+    """The module that a name asks for, or nothing.
+
+    >>> module_of("own_environment:Docking-v0"), module_of("Pendulum-v1")
+    ('own_environment', '')
+    """
+    return task.rpartition(":")[0]
+
+
+def import_module_of(task: str) -> None:
+    """For a name that the user typed: imports its module, if it has one."""
+    if module := module_of(task):
+        import_module(module)
+
+
+def import_module(name: str) -> None:
+    """Imports a module that the user named; refused when that fails."""
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        raise Refused(f"the module {name!r} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def import_flags(task: str) -> list[str]:
+    """What `rewirl` needs to use a task that this process may use, when it reads the name from a file.
+
+    >>> import_flags("Pendulum-v1"), import_flags("gymnasium:Pendulum-v1"), import_flags("nobody:Typed-v0")
+    ([], ['--import', 'gymnasium'], [])
+    """
+    module = module_of(task)
+    return ["--import", module] if module in sys.modules else []
+
+
+def check_imported(task: str) -> None:
+    """Refused if making the task would import a module: the name may be from a file."""
+    if (module := module_of(task)) and module not in sys.modules:
+        raise NotImported(task)
 
 
 def full_name(task: str) -> str:

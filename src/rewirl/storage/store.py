@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from rewirl.envs.task_names import import_flags
 from rewirl.errors import Failed, Stopped
 from rewirl.nn import Network
 from rewirl.policies.policy import Policy
@@ -107,7 +108,7 @@ class FolderStore:
 
     def how_to_resume(self, run: Run) -> str:
         if isinstance(run.source.env, str):
-            return f"rewirl train --resume {shlex.quote(str(self.place.path))}"
+            return shlex.join(["rewirl", "train", "--resume", str(self.place.path), *import_flags(run.source.env)])
         return self.place.in_python(run.agent.algorithm)
 
     def save_policies(self, policy: Policy, is_best: bool) -> None:

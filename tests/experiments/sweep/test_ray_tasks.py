@@ -55,7 +55,8 @@ def cluster() -> Iterator[Any]:
 
 
 def sweep_process(cluster: Any, where: Path, *words: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "rewirl", "sweep", "grid.toml", "--dir", "runs", "--on", "ray", *words]
+    command = [sys.executable, "-m", "rewirl", "sweep", "grid.toml", "--import", "tiny", "--dir", "runs", "--on", "ray"]
+    command += words
     return subprocess.Popen(
         command, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, "RAY_ADDRESS": cluster.address},

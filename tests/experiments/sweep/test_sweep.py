@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ def grid(tasks: tuple[str, ...] = (WALK,), seeds: tuple[int, ...] = (1, 2), step
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(Path(tiny.__file__).parent))
+    import_module("faulty")  # what is imported here, the runs of a sweep may import too
 
 
 class Told(Watcher):
@@ -65,7 +67,20 @@ def swept(text: str, runs: str = "runs", watcher: Watcher | None = None) -> Swee
 
 def command(text: str, *words: str) -> list[str]:
     Path("grid.toml").write_text(text)
-    return [sys.executable, "-m", "rewirl", "sweep", "grid.toml", "--jobs", "2", *words]
+    return [
+        sys.executable,
+        "-m",
+        "rewirl",
+        "sweep",
+        "grid.toml",
+        "--jobs",
+        "2",
+        "--import",
+        "tiny",
+        "--import",
+        "faulty",
+        *words,
+    ]
 
 
 def checkpoints(folder: Path) -> int:

@@ -304,10 +304,11 @@ def test_from_the_command_line_stopped_resumed_and_its_result_trained(tmp_path: 
     again = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240)
     assert again.returncode == 0, again.stderr
     assert "Note: ignoring eta, steps in base.toml: the search sets these." in again.stdout
-    assert "Next: rewirl train --config search/best.toml --seed 1" in again.stdout
+    assert "Next: rewirl train --config search/best.toml --import tiny --seed 1" in again.stdout
     assert all(inspect_run(tmp_path / "search" / f"trial-00{n}" / "seed0").state == "done" for n in (0, 1))
     shutil.rmtree(tmp_path / "search" / "trial-000")
-    trained = [sys.executable, "-m", "rewirl", "train", "--config", "search/best.toml", "--steps", "150", "--seed", "4"]
+    trained = [sys.executable, "-m", "rewirl", "train", "--config", "search/best.toml", "--import", "tiny"]
+    trained += ["--steps", "150", "--seed", "4"]
     done = subprocess.run(trained, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     config = inspect_run(tmp_path / "runs" / "tiny-tiny-Walk-v0" / "ds-td3-seed4").config

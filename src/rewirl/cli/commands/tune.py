@@ -22,6 +22,7 @@ from rewirl.cli.ui.output import only_shown
 from rewirl.cli.ui.parser import Parser, number, whole
 from rewirl.cli.ui.session import say
 from rewirl.cli.ui.tables import show
+from rewirl.envs.task_names import import_flags
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.experiments.sweep.workers import Processes
 from rewirl.experiments.tune.search_space import ETAS, SCHEDULES, configs_of, space_of
@@ -137,7 +138,8 @@ def _conclude(tuning: Tuning) -> None:
         options = tuning.space.options(best.params)
         words = ", ".join(f"{name} {_shown(value)}" for name, value in options.items())
         show(f"Best: trial {best.number} with R = {best.value:,.1f} ({words})")
-        show(f"Next: rewirl train --config {shlex.quote(str(tuning.folder / BEST))} --seed 1")
+        config = ["--config", str(tuning.folder / BEST), *import_flags(str(tuning.base["task"]))]
+        show(f"Next: {shlex.join(['rewirl', 'train', *config, '--seed', '1'])}")
     cut = tuning.of("stopped", "waiting")
     if tuning.stopping and (cut or len(tuning.trials) < tuning.wanted):
         raise Stopped(f"stopped with {len(tuning.trials) - len(cut)} of {tuning.wanted} trials finished; {again}")

@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 
 from rich_argparse import RawDescriptionRichHelpFormatter
 
+from rewirl.cli.ui.loading import loading
+from rewirl.envs.task_names import import_module, import_module_of
 from rewirl.errors import Refused, nearest
 from rewirl.training.config import hints, meanings_of
 
@@ -33,6 +35,14 @@ class Parser(argparse.ArgumentParser):
             prog=prog, description=about, epilog=epilog, formatter_class=_Help, allow_abbrev=False, add_help=False
         )
         self.add_argument("-h", "--help", action="help", help="Show this help and exit")
+        self.add_argument(
+            "--import",
+            dest="modules",
+            action="append",
+            type=_imported,
+            metavar="MODULE",
+            help="Import this module first; a task MODULE:TASK named by a file is not made without it",
+        )
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """The parsed arguments; an unknown flag is refused with the nearest known one."""
@@ -42,10 +52,19 @@ class Parser(argparse.ArgumentParser):
                 flag = word.split("=")[0]
                 self.error(f"there is no flag {flag}{nearest(flag, self._option_string_actions)}")
             self.error(f"unexpected argument {word!r}")
+        for task in (getattr(args, "task", None), *(getattr(args, "tasks", None) or ())):
+            with loading():
+                import_module_of(task or "")
         return args
 
     def error(self, message: str) -> NoReturn:
         raise Refused(f"{message.removeprefix('argument ')} (see {self.prog} --help)")
+
+
+def _imported(module: str) -> str:
+    with loading():
+        import_module(module)
+    return module
 
 
 def add_fields(

@@ -12,6 +12,7 @@ from rewirl.cli.ui.live.run_display import display
 from rewirl.cli.ui.loading import loading
 from rewirl.cli.ui.run_plan import remarks, sizes
 from rewirl.cli.ui.tables import duration, sparkline
+from rewirl.envs.task_names import import_flags
 from rewirl.errors import Failed, Refused
 from rewirl.storage import inspect_run, resume, start
 from rewirl.storage.folder import RunFolder
@@ -136,7 +137,7 @@ def summary(run: Run) -> list[str]:
         files = [file for file in FILES if (run.folder / file).exists()]
         lines += [
             f"Results  {run.folder}/ ({', '.join(files)})",
-            f"Next     rewirl evaluate {where}",
+            f"Next     {shlex.join(['rewirl', 'evaluate', str(run.folder), *import_flags(run.config.task)])}",
             f"         rewirl export {where} --to c --out device/",
         ]
     return lines

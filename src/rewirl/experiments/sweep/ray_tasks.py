@@ -9,10 +9,12 @@ import importlib
 import os
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from rewirl.envs.task_names import import_flags, import_module
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.experiments.sweep.workers import LOG, Ending
 from rewirl.files import open_file
@@ -50,7 +52,7 @@ class RayTasks:
 
     def start(self, key: int, config: RunConfig, folder: Path) -> None:
         task = self._ray.remote(num_cpus=config.threads, max_retries=self._retries)(train_here)
-        self._running[key] = task.remote(config.to_toml(), str(folder.resolve()))
+        self._running[key] = task.remote(config.to_toml(), str(folder.resolve()), import_flags(config.task)[1:])
 
     def ended(self) -> list[tuple[int, Ending]]:
         if not self._running:
@@ -99,13 +101,15 @@ def _check_reachable(address: str | None) -> None:
         ) from None
 
 
-def train_here(config: str, folder: str) -> tuple[int, str]:
+def train_here(config: str, folder: str, modules: Sequence[str] = ()) -> tuple[int, str]:
     """One run in this process, begun or gone on with; how it ended, as `rewirl train` would."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     descriptor = open_file(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     with os.fdopen(descriptor, "a", encoding="utf-8", buffering=1) as log:
         try:
+            for module in modules:
+                import_module(module)
             with _opened(RunConfig.from_toml(config), path, LogLines(log)) as run:
                 if not run.done:
                     run.train()

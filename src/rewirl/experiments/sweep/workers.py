@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from rewirl.envs.task_names import import_flags
 from rewirl.errors import Stopped
 from rewirl.files import open_file
 from rewirl.memory import free_memory
@@ -91,6 +92,7 @@ class Processes:
         file.write_text(config.to_toml(), encoding="utf-8")
         folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "rewirl", "train", "--config", str(file), "--run-dir", str(folder.resolve())]
+        command += import_flags(config.task)
         with os.fdopen(open_file(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "ab") as log:
             since = log.tell()
             process = subprocess.Popen(

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from rewirl import nn
 from rewirl.envs.environment import Environment, Misbehaved, Source
+from rewirl.envs.task_names import import_module_of
 from rewirl.errors import Refused
 from rewirl.training.evaluation.episodes import Evaluation, Snapshot, evaluate, evaluation_seed
 
@@ -130,6 +131,8 @@ def _serve(end: Connection, source: Source, seed: int, episodes: int, isa: str) 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process handles Ctrl-C and ends this one
     try:
         nn.select_isa(isa)
+        if isinstance(source.env, str):
+            import_module_of(source.env)  # the first process has made the task, so it was allowed to
         env = Environment(source.another(), source.task)
         while True:
             snapshot = end.recv()
