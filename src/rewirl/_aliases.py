@@ -62,10 +62,8 @@ MOVED = {
     "rewirl.training.rows": "rewirl.training.measurements",
     "rewirl.training.saved": "rewirl.storage.checkpoint",
     "rewirl.training.starting": "rewirl.storage.new_run",
-    "rewirl.training.store": "rewirl.storage.store",
     "rewirl.training.task_names": "rewirl.envs.task_names",
     "rewirl.training.vector": "rewirl.training.evaluation.vector",
-    "rewirl.training.verify": "rewirl.storage.verification",
     "rewirl.training.wiring_log": "rewirl.storage.wiring_log",
 }
 

@@ -36,8 +36,8 @@ def close(got, want, slack=3e-4):
 
 
 def well_spread(net, x):
-    """Whether rounding errors stay small: no hidden layer has outputs that are nearly alike (a variance near 0), or so few
-    that their gradients cancel."""
+    """Whether rounding errors stay small: no hidden layer has outputs that are nearly alike (a variance near 0), or
+    so few that their gradients cancel."""
     for i in range(net.layers - 1):
         z = x @ dense(net, i).T.astype(np.float64) + net.biases(i)
         if z.shape[1] < 8 or (z.var(axis=1) < 1e-3 * (z**2).mean(axis=1) + 1e-6).any():
