@@ -1,6 +1,7 @@
 #include "gather.h"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -28,18 +29,22 @@ void transpose(const float* const* records, int64_t features, float* to, int64_t
     for (int64_t s = 0; s < N; ++s) to[s] = from[s][f];
 }
 
+void check_chosen(int64_t n_records, const int64_t* chosen, int64_t n_chosen, const Batch& out) {
+  if (n_chosen != out.size())
+    throw std::invalid_argument(std::to_string(n_chosen) + " records for a batch of " + std::to_string(out.size()));
+  for (int64_t s = 0; s < n_chosen; ++s)
+    if (chosen[s] < 0 || chosen[s] >= n_records)
+      throw std::invalid_argument("record " + std::to_string(chosen[s]) + " of a replay that has " + std::to_string(n_records));
+}
+
 }  // namespace
 
 void gather(const float* records, int64_t n_records, int64_t width, const int64_t* chosen, int64_t n_chosen, int64_t first,
             const Batch& out) {
-  if (n_chosen != out.size())
-    throw std::invalid_argument(std::to_string(n_chosen) + " records for a batch of " + std::to_string(out.size()));
+  check_chosen(n_records, chosen, n_chosen, out);
   if (first < 0 || first > width - out.features())  // a sum might overflow
     throw std::invalid_argument(std::to_string(out.features()) + " columns from number " + std::to_string(first) +
                                 " on, of records that have " + std::to_string(width));
-  for (int64_t s = 0; s < n_chosen; ++s)
-    if (chosen[s] < 0 || chosen[s] >= n_records)
-      throw std::invalid_argument("record " + std::to_string(chosen[s]) + " of a replay that has " + std::to_string(n_records));
   Section section;
   const int64_t features = out.features(), stride = out.stride();
   const float* from[2][kSamples];
@@ -56,6 +61,35 @@ void gather(const float* records, int64_t n_records, int64_t width, const int64_
       transpose<kSamples>(from[turn], features, to, stride);
     else
       for (int64_t i = 0; i < n_chosen - s; ++i) transpose<1>(from[turn] + i, features, to + i, stride);
+  }
+}
+
+void extend(const float* records, int64_t n_records, int64_t width, const int64_t* chosen, int64_t n_chosen, int64_t newest,
+            int64_t reward, int64_t n, float gamma, const Batch& out) {
+  check_chosen(n_records, chosen, n_chosen, out);
+  if (out.features() != width || reward < width - reward - 2 || reward + 2 >= width)
+    throw std::invalid_argument("records of " + std::to_string(width) + " numbers with the reward at " + std::to_string(reward) +
+                                " do not fit a batch of " + std::to_string(out.features()) + " features");
+  Section section;
+  const int64_t stride = out.stride();
+  for (int64_t s = 0; s < n_chosen; ++s) {
+    int64_t at = chosen[s];
+    double sum = records[at * width + reward], discount = 1;
+    for (int64_t k = 1; k < n && at != newest; ++k) {
+      const float* record = records + at * width;
+      const int64_t next = at + 1 == n_records ? 0 : at + 1;
+      const int64_t n_obs = width - reward - 2;
+      if (record[reward + 1] != 0 || std::memcmp(record + reward + 2, records + next * width, size_t(n_obs) * 4) != 0) break;
+      at = next;
+      discount *= gamma;
+      sum += discount * records[at * width + reward];
+    }
+    if (at == chosen[s]) continue;  // as it was gathered
+    const float* last = records + at * width;
+    float* to = out.data() + s;
+    to[reward * stride] = float(sum);
+    to[(reward + 1) * stride] = float(1 - discount * (1 - double(last[reward + 1])));
+    for (int64_t f = reward + 2; f < width; ++f) to[f * stride] = last[f];
   }
 }
 

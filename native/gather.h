@@ -10,4 +10,11 @@ namespace rewirl {
 void gather(const float* records, int64_t n_records, int64_t width, const int64_t* chosen, int64_t n_chosen, int64_t first,
             const Batch& out);
 
+// n-step returns: from the transitions that gather took, whose rows are obs | action | reward | flag | next obs, to windows of up
+// to n of them. A window ends at a termination (flag 1), at the newest record, and where the next record does not begin with the
+// observation that this one ended with: an episode was cut off there. Rewards become discounted sums; the flag becomes 1 - γ^(k-1) (1 - flag of the last), so that
+// reward + γ (1 - flag) Q is the k-step target; next obs is that of the last one. Record r is followed by r + 1, the last by the first.
+void extend(const float* records, int64_t n_records, int64_t width, const int64_t* chosen, int64_t n_chosen, int64_t newest,
+            int64_t reward, int64_t n, float gamma, const Batch& out);
+
 }  // namespace rewirl

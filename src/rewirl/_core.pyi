@@ -87,6 +87,15 @@ class RandomStream:
     def normal(self, out: Batch) -> None: ...
 
 def gather(records: NDArray[np.float32], chosen: NDArray[np.int64], first: int, out: Batch) -> None: ...
+def extend(
+    records: NDArray[np.float32],
+    chosen: NDArray[np.int64],
+    newest: int,
+    reward: int,
+    n: int,
+    gamma: float,
+    out: Batch,
+) -> None: ...
 
 # What agents compute between their networks, fused; native/losses.h has the formulas.
 def tanh(out: Batch, action: Batch) -> None: ...

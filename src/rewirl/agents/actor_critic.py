@@ -59,8 +59,8 @@ class ActorCritic(Agent):
         super().__init__(n_obs, box, options, wiring, rng)
         actor_sizes, critic_sizes = self._sizes(n_obs, self.n_act, options)
         # Algorithm 1, L1-L4: sparse networks from the first step, targets as their copies.
-        self.actor = self._network(actor_sizes)
-        self.critics = (self._network(critic_sizes), self._network(critic_sizes))
+        self.actor = self._network(actor_sizes, wiring.actor)
+        self.critics = (self._critic(critic_sizes), self._critic(critic_sizes))
         self.critic_targets = (Target(self.critics[0]), Target(self.critics[1]))
         self.networks = {"actor": self.actor, "critic1": self.critics[0], "critic2": self.critics[1]}
         self.targets = {"critic1": self.critic_targets[0], "critic2": self.critic_targets[1]}
@@ -76,10 +76,12 @@ class ActorCritic(Agent):
         self._da = Batch(actor_sizes[-1], options.batch)
         self._action_rows = (n_obs, n_obs + self.n_act)
 
-    def _network(self, sizes: tuple[int, ...]) -> Network:
-        w = self.wiring
+    def _network(self, sizes: tuple[int, ...], w: WiringOptions, *, layer_norm: bool = False) -> Network:
         links = wire(sizes, self.rng, rule=w.rule, lambdas=w.lambdas, sparsity=w.sparsity, block=w.block)
-        return Network(links, self.rng)
+        return Network(links, self.rng, layer_norm=layer_norm)
+
+    def _critic(self, sizes: tuple[int, ...]) -> Network:
+        return self._network(sizes, self.wiring.critic, layer_norm=self.options.layer_norm)
 
     @classmethod
     def _sizes(cls, n_obs: int, n_act: int, options: Options) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -90,8 +92,8 @@ class ActorCritic(Agent):
     def costs(cls, n_obs: int, n_act: int, options: Options, wiring: WiringOptions) -> ActorCriticCosts:
         actor, critic = cls._sizes(n_obs, n_act, options)
         return ActorCriticCosts(
-            actor=sum(wiring.counts(actor)),
-            critic=sum(wiring.counts(critic)),
+            actor=sum(wiring.actor.counts(actor)),
+            critic=sum(wiring.critic.counts(critic)),
             dense_actor=dense_links(actor),
             dense_critic=dense_links(critic),
             batch=options.batch,
@@ -143,7 +145,7 @@ class ActorCritic(Agent):
     def _adapt(self, network: Network) -> None:
         if not np.isfinite(network.parameters).all():
             raise Diverged(f"weights are not finite any more at update {self.updates}: none of them is the smallest")
-        self._links_replaced += network.adapt(self.wiring.rule, self.rng)
+        self._links_replaced += network.adapt(self.wiring.rule.at(self.updates), self.rng)
 
     # ---------------------------------------------------------- what others see
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -23,6 +23,10 @@ class WiringOptions:
     """λ of each layer but the last: round(λ (n_in + n_out)) links."""
     sparsity: float | None = None
     """Share of all weights that do not exist, instead of lambdas."""
+    actor_sparsity: float | None = None
+    """Of the actor, instead of `sparsity`."""
+    critic_sparsity: float | None = None
+    """Of each critic, instead of `sparsity`."""
     block: int = 1
     """Neighbouring outputs that share an input: 1 is the paper's unstructured wiring, 4 is faster."""
 
@@ -31,6 +35,19 @@ class WiringOptions:
         if not self.rule.sparse:
             return [n_in * n_out for n_in, n_out in pairwise(sizes)]
         return link_counts(sizes, lambdas=self.lambdas, sparsity=self.sparsity, block=self.block)
+
+    @property
+    def actor(self) -> WiringOptions:
+        """The same as the actor has them."""
+        return self._with(self.actor_sparsity)
+
+    @property
+    def critic(self) -> WiringOptions:
+        """The same as each critic has them."""
+        return self._with(self.critic_sparsity)
+
+    def _with(self, sparsity: float | None) -> WiringOptions:
+        return self if sparsity is None else replace(self, sparsity=sparsity, lambdas=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +71,15 @@ class Options:
     adam_eps: float = 1e-8
     """Adam's ε."""
     weight_decay: float = 2e-4
-    """L2: times the weight, added to its gradient."""
+    """How strongly weights are pulled to 0: times the weight, added to its gradient (L2)."""
+    decoupled_decay: bool = False
+    """Shrink weights by lr · weight_decay at each update (AdamW) instead of adding the decay to gradients."""
+    layer_norm: bool = False
+    """Normalise the hidden layers of the critics, sample by sample, before their ReLU."""
+    n_step: int = 1
+    """Rewards that a target sums before it asks the critics; fewer where an episode ends."""
+    n_step_from: int = 0
+    """Update from which targets have n_step rewards; one until then."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -66,13 +91,15 @@ class Options:
                 raise ValueError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
         if self.beta1 == 1 or self.beta2 == 1:
             raise ValueError("beta1 and beta2 must be below 1: at 1 Adam never learns")
+        if self.n_step < 1:
+            raise ValueError(f"n_step must be at least 1, not {self.n_step}")
         if not 1 <= self.batch <= MAX_BATCH:
             raise ValueError(f"batch must be from 1 to {MAX_BATCH}, not {self.batch}")
 
     @property
     def adam(self) -> Adam:
         """The optimizer's numbers."""
-        return Adam(self.lr, self.beta1, self.beta2, self.adam_eps, self.weight_decay)
+        return Adam(self.lr, self.beta1, self.beta2, self.adam_eps, self.weight_decay, self.decoupled_decay)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.nn import Batch, gather
+from rewirl.nn import Batch, extend, gather
 
 Floats = NDArray[np.float32]
 
@@ -36,7 +36,8 @@ class Transitions:
         self.state_action = everything.rows(0, rewards)
         self.reward = everything.rows(rewards, rewards + 1)
         self.terminated = everything.rows(rewards + 1, rewards + 2)
-        """1 where the episode ended for good, 0 where it went on or was only cut off by a time limit."""
+        """1 where the episode ended for good, 0 where it continued or was only cut off by a time limit. Of an n-step
+        return, 1 - γ^(k-1) where it continued after k steps, so that r + γ (1 - terminated) Q(s', ã) is its target."""
         self.next_obs = everything.rows(rewards + 2, width)
         self.next_action = everything.rows(width, width + n_act)
         self.next_state_action = everything.rows(rewards + 2, width + n_act)
@@ -49,3 +50,16 @@ class Transitions:
     def fill(self, records: Floats, chosen: NDArray[np.int64]) -> None:
         """Takes the chosen rows of `records`."""
         gather(records, chosen, 0, self._record)
+
+    def extend(self, records: Floats, chosen: NDArray[np.int64], newest: int, n: int, gamma: float) -> None:
+        """Makes n-step returns of what `fill` took: r becomes Σ γ^i r_i over up to n records that follow each other in
+        one episode, s' the last one's. The end of an episode and the newest record, at row `newest`, shorten a window.
+
+        >>> records = np.array([[0, 0, 1, 0, 1], [1, 0, 2, 0, 2], [2, 0, 4, 1, 3]], dtype=np.float32)
+        >>> t = Transitions(n_obs=1, n_act=1, size=2)
+        >>> t.fill(records, np.array([0, 1]))
+        >>> t.extend(records, np.array([0, 1]), newest=2, n=2, gamma=0.5)
+        >>> t.reward.array.tolist(), t.terminated.array.tolist(), t.next_obs.array.tolist()
+        ([[2.0, 4.0]], [[0.5, 1.0]], [[2.0, 3.0]])
+        """
+        extend(records, chosen, newest, self.state_action.features, n, gamma, self._record)

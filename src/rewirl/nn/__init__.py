@@ -3,7 +3,7 @@
 Which links a network has is decided in `topology/`, what it learns in `agents/`.
 """
 
-from rewirl._core import Batch, RandomStream, gather
+from rewirl._core import Batch, RandomStream, extend, gather
 from rewirl.nn.batched import backward_each, forward_each, regress_each, update_each
 from rewirl.nn.cores import available_cores
 from rewirl.nn.network import Adam, Network, batch_of
@@ -21,6 +21,7 @@ __all__ = [
     "backward_each",
     "batch_of",
     "compiler",
+    "extend",
     "forward_each",
     "gather",
     "isa",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, TypeAlias
 
@@ -55,6 +56,10 @@ class Rule:
         """Whether the critics adapt at this update, counted from 1."""
         return False
 
+    def at(self, update: int) -> Rule:
+        """The rule as it is at this update: the same, unless it has a schedule."""
+        return self
+
     def rewire(
         self, links: Links, weights: Floats, rng: np.random.Generator, gradients: Floats | None = None
     ) -> Change:
@@ -103,15 +108,34 @@ class DropAndGrow(Rule):
     """η: the fraction of links that one adaptation replaces; 0 replaces none."""
     every: int = 1000
     """e: updates from one adaptation to the next."""
+    until: int | None = None
+    """The last update at which links may change; None for no end."""
+    anneal: bool = False
+    """Whether η falls to 0 along a cosine, from the first update to `until`."""
 
     def __post_init__(self) -> None:
         if not 0 <= finite_number("eta", self.eta) <= 1:
             raise ValueError(f"eta must be from 0 to 1, not {self.eta:g}")
         if whole_number("every", self.every) < 1:
             raise ValueError(f"every must be at least 1, not {self.every}")
+        if self.until is not None and whole_number("until", self.until) < 0:
+            raise ValueError(f"until must not be negative, got {self.until}")
+        if self.anneal and not self.until:
+            raise ValueError("anneal needs until, the update at which η is 0")
 
     def due(self, update: int) -> bool:
-        return update >= 1 and update % self.every == 0
+        return update >= 1 and update % self.every == 0 and (self.until is None or update <= self.until)
+
+    def at(self, update: int) -> Rule:
+        """With anneal, the rule with η (1 + cos(π update / until)) / 2.
+
+        >>> round(SET(eta=0.2, until=100, anneal=True).at(50).eta, 6)
+        0.1
+        """
+        if not self.anneal or self.until is None:
+            return self
+        share = (1 + math.cos(math.pi * min(update / self.until, 1))) / 2
+        return replace(self, eta=self.eta * share, until=None, anneal=False)
 
     def rewire(
         self, links: Links, weights: Floats, rng: np.random.Generator, gradients: Floats | None = None

@@ -29,6 +29,10 @@ SEEDS = 2**32
 """Seeds are below this."""
 RETIRED: Mapping[str, object] = {"mean_moments": False}
 """Options that older versions wrote into config files, with the value that changed nothing: it is still read."""
+LINKS = ("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block")
+"""Fields about which links there are: a dense method has none of them."""
+REWIRING = ("eta", "adapt_every", "adapt_until", "anneal_eta")
+"""Fields about how links change: a static method has none of them either."""
 DEFAULT_SPARSITY = 0.5
 """Default where the paper has no λ for a task."""
 
@@ -56,12 +60,22 @@ class RunConfig:
     """Share of all weights that are absent, from 0 (dense) to below 1, spread over the layers."""
     lambdas: tuple[float, ...] | None = None
     """λ of each layer except the last, instead of a sparsity: round(λ (n_in + n_out)) links."""
+    actor_sparsity: float | None = None
+    """Sparsity of the actor, if it differs from that of the critics."""
+    critic_sparsity: float | None = None
+    """Sparsity of each critic, if it differs from that of the actor."""
     eta: float = 0.05
     """η: share of the links that one rewiring replaces."""
     adapt_every: int = 1000
     """e: updates between two rewirings."""
+    adapt_until: int | None = None
+    """Update after which links no longer change."""
+    anneal_eta: bool = False
+    """Let η fall to 0 along a cosine until adapt_until, which is 80% of all updates unless given."""
     block: int = 1
     """Neighbouring outputs that share an input, 1, 2 or 4: 1 is the paper's wiring, 4 is faster."""
+    updates_per_step: int = 1
+    """Updates per environment step; e counts updates, so more of them also rewire more often."""
     random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
     initial_samples: str | None = None
@@ -103,7 +117,11 @@ class RunConfig:
         numbers = {n: _coerce(n, hint, given[n]) for n, hint in hints(chosen.options).items() if n in given}
         options = chosen.options(**numbers)
         values = {"eta": chosen.eta, "random_steps": chosen.random_steps, **values}
-        if chosen.rule.sparse and "sparsity" not in values and "lambdas" not in values:
+        if values.get("anneal_eta") and "adapt_until" not in values:
+            updates = (values.get("steps", cls.steps) - values["random_steps"]) * values.get("updates_per_step", 1)
+            values["adapt_until"] = max(updates * 4 // 5, 1)
+        each = {"actor_sparsity", "critic_sparsity"} <= values.keys()
+        if chosen.rule.sparse and not each and "sparsity" not in values and "lambdas" not in values:
             # The paper chose its λ for its own widths.
             preset = paper_lambdas(task, chosen.algorithm) if options.hidden == Options.hidden else None
             values.update({"lambdas": preset} if preset else {"sparsity": DEFAULT_SPARSITY})
@@ -131,27 +149,34 @@ class RunConfig:
             raise ValueError(f"{self.method} needs {chosen.options.__name__}, not {type(self.options).__name__}")
         if self.sparsity is not None and self.lambdas is not None:
             raise ValueError("give either sparsity or lambdas, not both: each determines the number of links")
-        if not chosen.rule.sparse and (self.sparsity or self.lambdas is not None or self.block != 1):
-            raise ValueError(f"{self.method} is dense: for sparsity, lambdas or block use ds-{chosen.algorithm}")
-        if not issubclass(chosen.rule, DropAndGrow) and (self.eta, self.adapt_every) != (chosen.eta, 1000):
-            raise ValueError(f"{self.method} never rewires: for eta or adapt_every use ds-{chosen.algorithm}")
+        for names, possible, why in (
+            (LINKS, chosen.rule.sparse, "is dense"),
+            (REWIRING, issubclass(chosen.rule, DropAndGrow), "never rewires"),
+        ):
+            used = [name for name in names if getattr(self, name) not in (0, _unused(chosen, name))]
+            if used and not possible:
+                *most, last = names
+                raise ValueError(f"{self.method} {why}: for {', '.join(most)} or {last} use ds-{chosen.algorithm}")
         # Refuses what no task could wire: the largest input has most room for links.
-        self.wiring().counts((MAX_WIDTH, *self.options.hidden, 1))
+        for wiring in (self.wiring().actor, self.wiring().critic):
+            wiring.counts((MAX_WIDTH, *self.options.hidden, 1))
 
     def wiring(self) -> WiringOptions:
         """Which links the networks have and how they change."""
         rule = _method(self.method).rule
-        changes = {"eta": self.eta, "every": self.adapt_every} if issubclass(rule, DropAndGrow) else {}
-        return WiringOptions(
-            rule=rule(**changes),
-            lambdas=self.lambdas,
-            sparsity=self.sparsity,
-            block=self.block,
-        )
+        changes: dict[str, Any] = {}
+        if issubclass(rule, DropAndGrow):
+            changes = {"eta": self.eta, "every": self.adapt_every, "until": self.adapt_until, "anneal": self.anneal_eta}
+        return WiringOptions(rule=rule(**changes), **{name: getattr(self, name) for name in LINKS})
 
     def build_agent(self, n_obs: int, box: ActionBox, rng: np.random.Generator) -> Agent:
         """The agent before its first step."""
         return _method(self.method).agent(n_obs, box, self.options, self.wiring(), rng)
+
+    @property
+    def updates(self) -> int:
+        """Updates of the whole run."""
+        return max(self.steps - self.random_steps, 0) * self.updates_per_step
 
     def costs(self, n_obs: int, n_act: int) -> Costs:
         """What the agent will cost; ValueError if networks for these sizes cannot be wired so."""
@@ -162,9 +187,9 @@ class RunConfig:
         flat = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
         rule, idle = _method(self.method).rule, {"options"}
         if not issubclass(rule, DropAndGrow):
-            idle |= {"eta", "adapt_every"}
+            idle |= set(REWIRING)
         if not rule.sparse:
-            idle |= {"sparsity", "lambdas", "block"}
+            idle |= set(LINKS)
         return {n: value for n, value in (flat | asdict(self.options)).items() if value is not None and n not in idle}
 
     def differences(self, other: RunConfig) -> list[str]:
@@ -189,7 +214,12 @@ class RunConfig:
         return cls.resolve(**given)
 
 
-_COUNTS = ("steps", "adapt_every", "eval_episodes", "replay_size", "threads", "checkpoint_every")
+def _unused(chosen: Method, name: str) -> object:
+    """The value of a field that has no effect."""
+    return chosen.eta if name == "eta" else default_of(RunConfig, name)
+
+
+_COUNTS = ("updates_per_step", "steps", "adapt_every", "eval_episodes", "replay_size", "threads", "checkpoint_every")
 _EXAMPLES = {"method": "ds-td3", "task": "HalfCheetah-v5"}
 
 

@@ -29,11 +29,13 @@ class Loop:
         random_steps: int,
         env_seed: int,
         rng: np.random.Generator,
+        updates_per_step: int = 1,
         initial: Callable[[Floats, np.random.Generator], Floats] | None = None,
     ) -> None:
         """`initial` chooses the actions of the random steps instead of random ones."""
         self.env, self.agent, self.replay = env, agent, replay
         self.random_steps, self.env_seed, self.rng = random_steps, env_seed, rng
+        self.updates_per_step = updates_per_step
         self._initial = initial or self._at_random
         self._batch = Transitions(env.n_obs, env.box.size, agent.options.batch)
         self._random, self._chosen = RandomStream(rng), np.empty(agent.options.batch, dtype=np.int64)
@@ -56,8 +58,7 @@ class Loop:
             return self._advance(until)
 
     def _advance(self, until: int) -> Episode | None:
-        step_env, replay, agent, batch = self.env.step, self.replay, self.agent, self._batch
-        integers, chosen, records = self._random.integers, self._chosen, replay.records
+        step_env, replay, agent = self.env.step, self.replay, self.agent
         while self.step < until:
             obs = self._begin_episode() if self._obs is None else self._obs
             action = self._choose(obs) if self._action is None else self._action
@@ -70,12 +71,21 @@ class Loop:
             self.episode_return += reward
             self.step += 1
             if self.step > self.random_steps:
-                integers(len(replay), chosen)
-                batch.fill(records, replay.slots_of(chosen))
-                agent.update(batch)
+                for _ in range(self.updates_per_step):
+                    agent.update(self._draw())
             if terminated or truncated:
                 return self._end_episode()
         return None
+
+    def _draw(self) -> Transitions:
+        """A batch of transitions, uniformly from the replay, or of the n-step returns that begin with them."""
+        replay, batch, options = self.replay, self._batch, self.agent.options
+        self._random.integers(len(replay), self._chosen)
+        slots = replay.slots_of(self._chosen)
+        batch.fill(replay.records, slots)
+        if options.n_step > 1 and self.agent.updates >= options.n_step_from:
+            batch.extend(replay.records, slots, replay.newest, options.n_step, options.gamma)
+        return batch
 
     def _choose(self, obs: Floats) -> Floats:
         if self.step < self.random_steps:

@@ -73,6 +73,11 @@ class Replay:
         record[r + 2 :] = next_obs
         self.count += 1
 
+    @property
+    def newest(self) -> int:
+        """Slot of the record that was added last."""
+        return (self.count - 1) % self.slots
+
     def slots_of(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Slots of records counted from the oldest one in the replay."""
         if self.count <= self.capacity:

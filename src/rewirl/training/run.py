@@ -89,6 +89,7 @@ class Run:
             self.agent,
             replay,
             random_steps=self.config.random_steps,
+            updates_per_step=self.config.updates_per_step,
             env_seed=int(env.generate_state(1)[0]),
             rng=np.random.default_rng(loop),
             initial=self._initial,

@@ -25,7 +25,7 @@ from rewirl.errors import Refused
 from rewirl.storage import inspect_run, run_folder
 from rewirl.storage.folder import folder_name
 from rewirl.training import Run
-from rewirl.training.config import RunConfig, all_hints, default_of, hints, overlay, parse_toml
+from rewirl.training.config import LINKS, REWIRING, RunConfig, all_hints, default_of, hints, overlay, parse_toml
 from rewirl.training.loggers import LOGGERS
 
 EXAMPLES = (
@@ -37,7 +37,6 @@ EXAMPLES = (
     "rewirl train --config my.toml --seed 2                flags override the file",
     "rewirl train --resume runs/HalfCheetah-v5/ds-td3-seed1",
 )
-WIRING = ("sparsity", "lambdas", "eta", "adapt_every", "block")
 RUNS = Path("runs")
 
 
@@ -57,8 +56,8 @@ def arguments(parser: Parser) -> None:
     )
     everything = list(hints(RunConfig))
     run = parser.add_argument_group("run")
-    add_fields(run, RunConfig, [name for name in everything if name not in WIRING], _run_default)
-    add_fields(parser.add_argument_group("wiring"), RunConfig, WIRING, _run_default)
+    add_fields(run, RunConfig, [name for name in everything if name not in (*LINKS, *REWIRING)], _run_default)
+    add_fields(parser.add_argument_group("wiring"), RunConfig, (*LINKS, *REWIRING), _run_default)
     shared = list(hints(Options))
     *others, last = (name.upper() for name in algorithms())
     add_fields(parser.add_argument_group(f"{', '.join(others)} and {last}"), Options, shared, _shared_default)

@@ -57,7 +57,7 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
     # The networks are built, so that their memory is counted, not estimated.
     agent = config.build_agent(n_obs, box, np.random.default_rng(config.seed))
     cost = config.costs(n_obs, box.size)
-    updates = max(config.steps - config.random_steps, 0)
+    updates = config.updates
     watched = evaluations(config)
 
     networks = table("network", "widths", "links per layer", "links", "of dense", right=("links", "of dense"))
@@ -71,7 +71,7 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
     memory = sum(sum(part.values()) for part in held)
     replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, box.size) * BYTES
     # What evaluations.csv will contain at the end, if all evaluation episodes have full length.
-    acted = updates + watched * config.eval_episodes * longest_episode(config.task)
+    acted = max(config.steps - config.random_steps, 0) + watched * config.eval_episodes * longest_episode(config.task)
     full, full_dense = (c.full_flops(updates, acted) for c in (cost, dense))
     paper, paper_dense = (c.paper_flops(updates) for c in (cost, dense))
     facts = table("", "")

@@ -96,8 +96,8 @@ def shown_costs(grid: Grid) -> RenderableType:
         n_obs, box = sizes(config)
         cost = config.costs(n_obs, box.size)
         dense = cost.dense()
-        updates = max(config.steps - config.random_steps, 0)
-        paper, full = ((c.paper_flops(config.steps), c.full_flops(updates, updates)) for c in (cost, dense))
+        acted = max(config.steps - config.random_steps, 0)
+        paper, full = ((c.paper_flops(config.steps), c.full_flops(config.updates, acted)) for c in (cost, dense))
         lambdas = " ".join(f"{value:g}" for value in config.lambdas or ()) or "–"
         cells = [f"{cost.links:,}", f"{cost.dense_links:,}", f"{cost.sparsity:.1%}"]
         cells += [f"{paper[0]:.4e}", f"{paper[0] / full[0]:.4f}", f"{paper[1]:.4e}", f"{paper[1] / full[1]:.4f}"]

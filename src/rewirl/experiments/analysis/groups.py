@@ -13,14 +13,10 @@ from rewirl.agents.methods import METHODS, Method, method
 from rewirl.experiments.analysis.number_format import steps_text
 from rewirl.experiments.analysis.trained_runs import Floats, Ints, TrainedRun
 from rewirl.experiments.paper.published import TASKS
-from rewirl.training.config import RunConfig
+from rewirl.training.config import LINKS, REWIRING, RunConfig
 
 NO_VARIANT = RunConfig.FREE | {"method", "task", "seed", "eval_every", "eval_episodes"}
 """Fields of a config that do not make another variant of a method."""
-LINKS = ("sparsity", "lambdas", "block")
-"""Settings of which links there are: a dense method has none of them."""
-REWIRING = ("eta", "adapt_every")
-"""Settings of how links change: a static method has none of them either."""
 HARD = {"tau": 1.0, "target_interval": 1000}
 """The paper's hard target updates."""
 SHORT = {"adapt_every": "e", "eta": "η", "gamma": "γ", "tau": "τ", "alpha": "α"}
