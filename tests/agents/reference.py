@@ -26,6 +26,7 @@ class Masked(nn.Module):
         self.links = [net.links(layer) for layer in range(net.layers)]
         self.weights = nn.ParameterList()
         self.biases = nn.ParameterList()
+        self.layer_norm = net.layer_norm
         self.masks: list[torch.Tensor] = []
         for layer, links in enumerate(self.links):
             dense = torch.from_numpy(to_dense(links, net.weights(layer))).to(dtype)
@@ -37,8 +38,11 @@ class Masked(nn.Module):
         last = len(self.weights) - 1
         for i, (w, b, m) in enumerate(zip(self.weights, self.biases, self.masks, strict=True)):
             x = F.linear(x, w * m, b)
-            x = F.relu(x) if i < last else x
+            x = self.hidden(x) if i < last else x
         return x
+
+    def hidden(self, x: torch.Tensor) -> torch.Tensor:
+        return F.relu(F.layer_norm(x, (x.shape[1],)) if self.layer_norm else x)
 
 
 def to_dense(links: Links, weights: np.ndarray) -> np.ndarray:
@@ -79,7 +83,7 @@ class Reference:
         o = agent.options
 
         def adam(parameters):
-            return torch.optim.Adam(
+            return (torch.optim.AdamW if o.decoupled_decay else torch.optim.Adam)(
                 parameters, lr=o.lr, betas=(o.beta1, o.beta2), eps=o.adam_eps, weight_decay=o.weight_decay
             )
 
@@ -111,7 +115,9 @@ class Reference:
             if links.n_free == 0:
                 continue
             w = net.weights[layer]
-            change = self.rule.rewire(links, by_position(links, w), self.rng, self.layer_gradient(net, layer))
+            change = self.rule.at(self.updates).rewire(
+                links, by_position(links, w), self.rng, self.layer_gradient(net, layer)
+            )
             net.links[layer] = change.links
             net.masks[layer] = mask_of(change.links, self.dtype)
             fresh = mask_of(Links(links.n_in, links.n_out, links.block, change.grown), self.dtype)
@@ -138,7 +144,7 @@ class Reference:
             last = len(net.weights) - 1
             for i, (w, b, m, z) in enumerate(zip(net.weights, net.biases, net.masks, free, strict=True)):
                 x = F.linear(x, w.detach() * m + z, b.detach())
-                x = F.relu(x) if i < last else x
+                x = net.hidden(x) if i < last else x
             return x
 
         gradients = torch.autograd.grad(loss_of(forward), free)

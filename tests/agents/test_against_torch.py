@@ -24,12 +24,20 @@ WIRINGS = {
     "set": WiringOptions(rule=SET(eta=0.1, every=15), sparsity=0.6),
     "set, λ": WiringOptions(rule=SET(eta=0.2, every=7), lambdas=(2, 4)),
     "set, blocks of 4": WiringOptions(rule=SET(eta=0.1, every=15), sparsity=0.6, block=4),
+    "set, annealed, actor and critics apart": WiringOptions(
+        rule=SET(eta=0.3, every=15, until=60, anneal=True), actor_sparsity=0.4, critic_sparsity=0.7
+    ),
     "rigl": WiringOptions(rule=RigL(eta=0.1, every=15), sparsity=0.7),
     "rigl, blocks of 2": WiringOptions(rule=RigL(eta=0.1, every=15), sparsity=0.5, block=2),
 }
 ALGORITHMS = {
     "td3": (TD3Agent, reference.TorchTD3, TD3Options(hidden=HIDDEN, batch=N)),
     "td3, delay 3": (TD3Agent, reference.TorchTD3, TD3Options(hidden=HIDDEN, batch=N, policy_delay=3, tau=0.05)),
+    "td3, layer norm, decoupled decay": (
+        TD3Agent,
+        reference.TorchTD3,
+        TD3Options(hidden=HIDDEN, batch=N, layer_norm=True, weight_decay=0.1, decoupled_decay=True),
+    ),
     "sac": (SACAgent, reference.TorchSAC, SACOptions(hidden=HIDDEN, batch=N, lr=1e-3)),
     "sac, learned temperature": (
         SACAgent,

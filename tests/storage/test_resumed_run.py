@@ -35,6 +35,27 @@ def test_every_method_goes_on_bit_by_bit(method: str, tmp_path: Path) -> None:
     assert verify(tmp_path / "parts") == []
 
 
+@pytest.mark.parametrize("method", ["ds-td3", "ds-sac"])
+def test_every_option_goes_on_bit_by_bit(method: str, tmp_path: Path) -> None:
+    given = {
+        "method": method,
+        "steps": STEPS,
+        "updates_per_step": 2,
+        "n_step": 3,
+        "n_step_from": 150,
+        "layer_norm": True,
+        "decoupled_decay": True,
+        "anneal_eta": True,
+        "lambdas": None,
+        "actor_sparsity": 0.3,
+        "critic_sparsity": 0.6,
+    }
+    tiny.train(tmp_path / "whole", **given)
+    stopped(tmp_path / "parts", [1, 99, 101, 230, 301, 449], **given)
+    assert tiny.content(tmp_path / "parts") == tiny.content(tmp_path / "whole")
+    assert verify(tmp_path / "parts") == []
+
+
 def stopped(folder: Path, at: list[int], **given: object) -> Run:
     """A run that is left and resumed at each of these steps."""
     with start(tiny.config(**given), folder) as run:

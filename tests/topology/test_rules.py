@@ -340,3 +340,19 @@ def test_wrong_gradients_are_refused(gradients, error, message):
 def test_the_examples_in_the_docstrings_run():
     examples = doctest.testmod(rules)
     assert examples.failed == 0 < examples.attempted
+
+
+def test_rewiring_ends_and_is_annealed():
+    rule = SET(eta=0.4, every=10, until=100, anneal=True)
+    assert [t for t in range(200) if rule.due(t)] == list(range(10, 101, 10))
+    assert [round(rule.at(t).eta, 6) for t in (0, 50, 100, 150)] == [0.4, 0.2, 0, 0]
+    constant = RigL(eta=0.4, every=10, until=100)
+    assert constant.at(50) is constant
+    assert constant.due(100)
+    assert not constant.due(110)
+
+
+@pytest.mark.parametrize("given", [{"until": -1}, {"anneal": True}, {"until": 0, "anneal": True}])
+def test_schedules_that_mean_nothing_are_refused(given):
+    with pytest.raises(ValueError, match="until"):
+        SET(**given)

@@ -160,3 +160,45 @@ def test_options_of_older_versions_that_changed_nothing_are_read():
     assert RunConfig.from_toml(text + "mean_moments = false\n") == RunConfig.from_toml(text)
     with pytest.raises(ValueError, match="there is no option 'mean_moments'"):
         RunConfig.from_toml(text + "mean_moments = true\n")
+
+
+def test_eta_is_annealed_over_most_of_the_updates_unless_told_until_when():
+    def until(**given):
+        return RunConfig.resolve(method="ds-td3", task="Hopper-v5", **given).adapt_until
+
+    assert until() is None
+    assert until(anneal_eta=True) == 780_000  # 80% of 975 000
+    assert until(anneal_eta=True, steps=100_000, random_steps=20_000, updates_per_step=2) == 128_000
+    assert until(anneal_eta=True, adapt_until=5) == 5
+    rule = RunConfig.resolve(method="rigl-td3", task="Hopper-v5", eta=0.3, anneal_eta=True).wiring().rule
+    assert rule.due(780_000)
+    assert not rule.due(781_000)
+    assert rule.at(390_000).eta == pytest.approx(0.15)
+
+
+def test_actor_and_critics_may_differ_in_sparsity():
+    both = RunConfig.resolve(method="ds-td3", task="Hopper-v5", actor_sparsity=0.5, critic_sparsity=0.9)
+    assert (both.sparsity, both.lambdas) == (None, None)
+    one = RunConfig.resolve(method="ds-td3", task="Hopper-v5", critic_sparsity=0.9)
+    assert one.lambdas == (7, 64)
+    sizes = (14, 256, 256, 1)
+    assert sum(one.wiring().actor.counts(sizes)) > 3 * sum(one.wiring().critic.counts(sizes))
+    assert both.wiring().critic.counts(sizes) == one.wiring().critic.counts(sizes)
+
+
+@pytest.mark.parametrize("given", [{"critic_sparsity": 0.5}, {"block": 4}])
+def test_a_dense_method_has_no_options_of_links(given):
+    with pytest.raises(ValueError, match="td3 is dense: for sparsity, .* or block use ds-td3"):
+        RunConfig.resolve(method="td3", task="Hopper-v5", **given)
+
+
+@pytest.mark.parametrize("given", [{"adapt_until": 5}, {"anneal_eta": True}, {"eta": 0.2}])
+def test_a_static_method_has_no_options_of_rewiring(given):
+    with pytest.raises(ValueError, match="static-td3 never rewires: for eta, .* use ds-td3"):
+        RunConfig.resolve(method="static-td3", task="Hopper-v5", **given)
+
+
+def test_updates_of_a_run():
+    config = RunConfig.resolve(method="td3", task="Hopper-v5", steps=1000, random_steps=100, updates_per_step=3)
+    assert config.updates == 2700
+    assert "anneal_eta" not in config.items()
