@@ -103,7 +103,10 @@ def test_every_field_says_what_it_means():
         ({"task": "../x"}, "is not a task"),
         ({"task": ""}, "is not a task"),
         ({"method": "ds-tdd"}, "there is no method 'ds-tdd', did you mean ds-td3?"),
-        ({"method": "td3", "sparsity": 0.5}, "td3 is dense: for sparsity, lambdas or block use ds-td3"),
+        (
+            {"method": "td3", "sparsity": 0.5},
+            "td3 is dense: for sparsity, lambdas, actor_sparsity, critic_sparsity or block use ds-td3",
+        ),
         ({"method": "static-td3", "eta": 0.5}, "static-td3 never rewires"),
         ({"method": "ds-sac", "alpha": "aut"}, "alpha must be a number or 'auto'"),
     ],
@@ -188,13 +191,13 @@ def test_actor_and_critics_may_differ_in_sparsity():
 
 @pytest.mark.parametrize("given", [{"critic_sparsity": 0.5}, {"block": 4}])
 def test_a_dense_method_has_no_options_of_links(given):
-    with pytest.raises(ValueError, match="td3 is dense: for sparsity, .* or block use ds-td3"):
+    with pytest.raises(ValueError, match=r"td3 is dense: for sparsity, .* or block use ds-td3"):
         RunConfig.resolve(method="td3", task="Hopper-v5", **given)
 
 
 @pytest.mark.parametrize("given", [{"adapt_until": 5}, {"anneal_eta": True}, {"eta": 0.2}])
 def test_a_static_method_has_no_options_of_rewiring(given):
-    with pytest.raises(ValueError, match="static-td3 never rewires: for eta, .* use ds-td3"):
+    with pytest.raises(ValueError, match=r"static-td3 never rewires: for eta, .* use ds-td3"):
         RunConfig.resolve(method="static-td3", task="Hopper-v5", **given)
 
 
