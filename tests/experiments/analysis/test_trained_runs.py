@@ -12,6 +12,7 @@ import tiny
 from synthetic import write_run
 
 from rewirl.errors import Refused
+from rewirl.experiments.analysis.comparison import compare
 from rewirl.experiments.analysis.groups import counterpart, grouped, static_counterpart
 from rewirl.experiments.analysis.trained_runs import load, load_run
 from rewirl.storage import provenance as about
@@ -108,15 +109,18 @@ def test_mixed_versions_and_machines_are_said(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "4", RISING, seed=4, **SHORT)
     (folder / "about.json").write_text(json.dumps([{**session, "versions": {"rewirl": "0.0"}}]))
     write_run(tmp_path / "5", RISING, seed=5, **SHORT)  # nothing is known of it
-    notes = load([tmp_path]).notes
-    assert any("numpy: 2.0 (1 run), 2.4 (2 runs), not written down (1 run)" in note for note in notes)
-    assert any("processor" in note and "wall-clock is not comparable" in note for note in notes)
+    loaded = load([tmp_path])
+    notes = compare(loaded).notes
+    assert any("numpy 2.0 (1 run), 2.4 (2 runs), not written down (1 run)" in note for note in notes)
+    assert not any("processor" in note for note in notes)
+    notes = compare(loaded, wall_clock=True).notes
+    assert any("Wall-clock times of different machines are mixed: processor cpu 0 (1 run)" in note for note in notes)
 
 
 def test_a_version_without_memory_is_said(tmp_path: Path) -> None:
     write_run(tmp_path / "new", RISING, seed=1, **SHORT)
     write_run(tmp_path / "old", RISING, seed=2, columns=["step", "return_mean", "seconds"], **SHORT)
-    assert any("1 of 2 runs were logged by a version without memory" in note for note in load([tmp_path]).notes)
+    assert any("1 of 2 runs have no record of their memory" in note for note in load([tmp_path]).notes)
 
 
 def test_labels_say_no_more_than_what_differs(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from synthetic import write_study
 
 from rewirl.experiments.analysis.comparison import compare
 from rewirl.experiments.analysis.trained_runs import load
-from rewirl.experiments.report import write_report, writing
+from rewirl.experiments.report import write_report, writer
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(
@@ -30,7 +30,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "runs", ["HalfCheetah-v5", "Hopper-v5"], seeds=2, steps=40_000, hidden=(16, 16), eval_every=2000
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writing, "figures", lambda *_: ())
+        patch.setattr(writer, "figures", lambda *_: ())
         write_report(compare(load([folder / "runs"])), folder / "out", "A study", "rewirl report runs --out out")
     return folder / "out" / "index.html"
 
@@ -135,6 +135,34 @@ def test_seeds_are_shown_on_demand(laptop: Visit) -> None:
     laptop.page.locator("#seeds").check()
     after = {trace["name"] for trace in laptop.traces("#learning-curves .plot")}
     assert {"ds-td3, seed 1", "ds-td3, seed 2", "sac, seed 1", "ds-td3"} <= after
+
+
+def test_raw_data_are_shown_on_demand(laptop: Visit) -> None:
+    drawn = "document.querySelector('#learning-curves .plot').data.find(t => t.name === 'td3').y"
+    smooth = laptop.page.evaluate(drawn)
+    laptop.page.locator("#raw").check()
+    raw = laptop.page.evaluate(drawn)
+    assert smooth[-1] == pytest.approx((raw[-2] + raw[-1]) / 2, rel=1e-3), "a tenth of 21 evaluations"
+    laptop.page.locator("#seeds").check()
+    assert laptop.page.evaluate(drawn) == raw
+
+
+def test_no_box_is_empty(visit: Visit) -> None:
+    """Not for any method and network that can be chosen."""
+    visit.scroll_through()
+    seen = "[...document.querySelectorAll('.card, .tile')].filter(box => box.offsetParent)"
+    lines = ".js-plotly-plot .scatterlayer .trace, .js-plotly-plot .heatmaplayer image"
+    for method in range(visit.page.locator("#wiring-method option").count()):
+        visit.page.locator("#wiring-method").select_option(index=method)
+        for network in ("actor", "critics"):
+            visit.page.locator("#wiring-network").select_option(label=network)
+            empty = visit.page.evaluate(
+                f"{seen}.filter(box => box.matches('.card') ? !box.querySelector('{lines}') : !box.innerText.trim())"
+                ".map(box => box.innerText)"
+            )
+            assert empty == []
+    cut = "[...document.querySelectorAll('.tile')].filter(tile => tile.scrollWidth > tile.clientWidth).length"
+    assert visit.page.evaluate(cut) == 0
 
 
 def test_hovering_shows_values_and_n(laptop: Visit) -> None:

@@ -78,10 +78,59 @@ def test_n_is_in_every_table(report: Path) -> None:
         assert len(counts) > 1, f"{name} has {counts}"
     assert re.search(r"\| sac \|.*n.=.1\)", (report / "tables" / "return.md").read_text())
     notes = json.loads((report / "report.json").read_text())["notes"]
-    assert "sac on Hopper-v5 lacks seed 2: n = 1 of 2." in notes
+    assert "Missing seed 2: sac on Hopper-v5 (n = 1 of 2)." in notes
     page = (report / "index.html").read_text()
-    assert "sac on Hopper-v5 lacks seed 2: n = 1 of 2." in page
+    assert "Missing seed 2: sac on Hopper-v5 (n = 1 of 2)." in page
     assert "n = 3 (1 at 30k of 40k)" in page
+
+
+def test_times_are_compared_only_if_the_runs_were_timed_alone(report: Path, tmp_path: Path) -> None:
+    page = _own(report)
+    assert not re.search(r"wall-clock|of the time of|\bseconds\b", page.split('id="reproduce"')[0], re.IGNORECASE)
+    for table in (report / "tables").glob("*.csv"):
+        assert not re.search("seconds|wall-clock", table.read_text().splitlines()[0])
+    for method in ("td3", "ds-td3"):
+        write_run(tmp_path / "runs" / method, np.arange(11.0), method=method, steps=50_000)
+    words = ["report", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
+    assert main([*words, "--wall-clock"]) == 0
+    page = _own(tmp_path / "out")
+    assert "Training takes <b>100%</b> of the time of td3." in page
+    assert "<figcaption>wall-clock, minutes</figcaption>" in page
+    assert "--wall-clock</code>" in page, "the command makes the same report"
+    assert "wall-clock" in (tmp_path / "out" / "tables" / "costs.md").read_text()
+
+
+def test_the_papers_tables_are_of_the_papers_tasks(report: Path, tmp_path: Path) -> None:
+    assert "<h2>The paper's tables</h2>" in _own(report)
+    write_run(tmp_path / "runs" / "a", np.arange(11.0), steps=50_000)
+    write_run(tmp_path / "runs" / "b", np.arange(11.0), task="Pendulum-v1", steps=50_000)
+    assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
+    page = _own(tmp_path / "out")
+    assert "The paper's tables" not in page
+    assert "<h2>Returns and learning speed</h2>" in page
+
+
+def test_what_was_not_logged_leaves_no_empty_box(tmp_path: Path) -> None:
+    for method in ("td3", "ds-td3"):
+        write_run(
+            tmp_path / "runs" / method, np.arange(11.0), method=method, steps=50_000, columns=["step", "return_mean"]
+        )
+    assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
+    page = _own(tmp_path / "out")
+    tiles = re.findall("<p class=tile>(.*?)</p>", page)
+    assert tiles == [
+        "ds-td3 earns <b>1.00 ×</b> the return of td3: 5.50 against 5.50.",
+        "It reaches the final return of td3 after <b>100%</b> of the steps.",
+    ]
+    assert "FLOPs</figcaption>" not in page
+    assert not list((tmp_path / "out" / "figures").glob("efficiency*"))
+    assert not re.search(r"href=\"figures/efficiency", page)
+
+
+def _own(out: Path) -> str:
+    """A page without the library that draws its plots and without their data."""
+    page = (out / "index.html").read_text()
+    return page[: page.index("<script")]
 
 
 def test_latex_is_balanced_and_escaped(report: Path) -> None:

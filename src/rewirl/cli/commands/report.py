@@ -44,7 +44,12 @@ def arguments(parser: Parser) -> None:
         "--at",
         type=whole,
         metavar="STEP",
-        help="Compare at this step (default: the last step that all runs of a task reached)",
+        help="Compare at this step (default: the last step that a method and its dense counterpart both reached)",
+    )
+    parser.add_argument(
+        "--wall-clock",
+        action="store_true",
+        help="Compare wall-clock times too: only for runs that each had the machine to themselves",
     )
 
 
@@ -59,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     command = shlex.join(["rewirl", "report", *map(str, args.runs), "--out", str(args.out), *_more(args)])
     with telling(console) as tell:
         tell("runs")
-        comparison = compare(load(args.runs), seed=args.seed, at=args.at)
+        comparison = compare(load(args.runs), seed=args.seed, at=args.at, wall_clock=args.wall_clock)
         written = write_report(comparison, args.out, args.title, command, tell)
     for note in written.notes:
         console.print(f"Note: {note}", markup=False)
@@ -79,4 +84,5 @@ def telling(console: Console) -> Iterator[Callable[[str], None]]:
 
 def _more(args: argparse.Namespace) -> list[str]:
     words = ["--seed", str(args.seed)]
-    return words + (["--at", str(args.at)] if args.at is not None else [])
+    words += ["--at", str(args.at)] if args.at is not None else []
+    return words + (["--wall-clock"] if args.wall_clock else [])

@@ -11,6 +11,7 @@ import numpy as np
 
 from rewirl.agents.methods import METHODS, Method, method
 from rewirl.experiments.analysis.number_format import steps_text
+from rewirl.experiments.analysis.smoothing import smoothed
 from rewirl.experiments.analysis.trained_runs import Floats, Ints, TrainedRun
 from rewirl.experiments.paper.published import TASKS
 from rewirl.training.config import LINKS, REWIRING, RunConfig
@@ -63,6 +64,11 @@ class Group:
         return tuple(run.config.seed for run in self.runs)
 
     @property
+    def reach(self) -> int:
+        """The step that its furthest run came to."""
+        return max(run.reach for run in self.runs)
+
+    @property
     def n_text(self) -> str:
         """How many runs, and which are not whole: 'n = 3 (1 at 300k of 1M)'."""
         partial: dict[str, int] = {}
@@ -73,9 +79,10 @@ class Group:
         notes = ", ".join(f"{count} {place}" for place, count in partial.items())
         return f"n = {len(self.runs)}" + (f" ({notes})" if notes else "")
 
-    def curve(self, column: str = "return_mean") -> MeanCurve:
+    def curve(self, column: str = "return_mean", window: int = 1) -> MeanCurve:
         """The mean over seeds at every step at which all runs that came so far were evaluated, as long as these are
-        half of all or more: the mean of the few that go on further would jump to where they are."""
+        half of all or more: the mean of the few that go on further would jump to where they are. Each run is smoothed
+        over `window` evaluations first."""
         lasts = np.array([run.last for run in self.runs])
         seen = [set(run.steps.tolist()) for run in self.runs]
         steps = [
@@ -87,9 +94,10 @@ class Group:
         rows = np.full((len(self.runs), len(steps)), np.nan)
         for row, run in zip(rows, self.runs, strict=True):
             at = {step: number for number, step in enumerate(run.steps.tolist())}
+            values = smoothed(run.columns[column], window) if window > 1 else run.columns[column]
             for number, step in enumerate(steps):
                 if step in at:
-                    row[number] = run.columns[column][at[step]]
+                    row[number] = values[at[step]]
         n = np.array([(lasts >= step).sum() for step in steps], dtype=np.int64)
         total = np.nansum(rows, axis=0)
         known = np.isfinite(rows).sum(axis=0)
@@ -241,4 +249,4 @@ def _most_alike(group: Group, others: Sequence[Group], but_for: Sequence[str]) -
 
 def cut(group: Group, step: int) -> Group:
     """The group without the runs that have no evaluation up to a step, or did not come to it."""
-    return replace(group, runs=tuple(run for run in group.runs if run.steps[0] <= step <= run.last))
+    return replace(group, runs=tuple(run for run in group.runs if run.steps[0] <= step <= run.reach))

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rewirl.experiments.analysis.groups import Group
+from rewirl.experiments.analysis.smoothing import LAST, smoothed
 from rewirl.experiments.analysis.trained_runs import Floats, Ints, TrainedRun
 
-LAST = 10
-"""Evaluations that make the final return, and the window in which a curve counts as having reached a level."""
 LCA_UNIT = 5000
 """The paper's tables print the LCA divided by this."""
 
@@ -54,19 +53,6 @@ def lca(returns: Floats) -> float:
     2.0
     """
     return float(np.mean(returns))
-
-
-def smoothed(returns: Floats, window: int = LAST) -> Floats:
-    """At each evaluation the mean of the last `window`, of all so far where there are fewer: shape (evaluations,).
-
-    >>> smoothed(np.array([0.0, 2.0, 4.0]), window=2)
-    array([0., 1., 3.])
-    """
-    sums = np.concatenate([[0.0], np.cumsum(returns)])
-    ends = np.arange(1, len(returns) + 1)
-    starts = np.maximum(ends - window, 0)
-    means: Floats = (sums[ends] - sums[starts]) / (ends - starts)
-    return means
 
 
 def steps_to_reach(steps: Ints, returns: Floats, level: float, window: int = LAST) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -68,6 +68,11 @@ class TrainedRun:
     def whole(self) -> bool:
         """Whether it has all evaluations that its config asks for."""
         return self.last + self.config.eval_every > self.config.steps
+
+    @property
+    def reach(self) -> int:
+        """The step that it came to: its last one if it is whole, although it may be no step of an evaluation."""
+        return max(self.last, self.config.steps) if self.whole else self.last
 
     @cached_property
     def name(self) -> str:
@@ -210,16 +215,25 @@ def counted(runs: Sequence[TrainedRun], what: str) -> dict[str, dict[str, int]]:
     return found
 
 
+def differences(counts: Mapping[str, Mapping[str, int]]) -> str:
+    """What of `counted` is not the same for all runs.
+
+    >>> differences({"numpy": {"2.0": 3}, "python": {"3.12": 1, "3.11": 2}})
+    'python 3.11 (2 runs), 3.12 (1 run)'
+    """
+    found = []
+    for name, values in counts.items():
+        if len(values) > 1:
+            shown = (f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in sorted(values.items()))
+            found.append(f"{name} {', '.join(shown)}")
+    return "; ".join(found)
+
+
 def _about_versions(runs: Sequence[TrainedRun]) -> list[str]:
     """What differs between the runs in how they were made."""
     notes = []
-    for what in ("versions", "machine"):
-        for name, counts in counted(runs, what).items():
-            if len(counts) > 1:
-                shown = ", ".join(f"{value} ({n} run{'s' if n > 1 else ''})" for value, n in sorted(counts.items()))
-                effect = "wall-clock is not comparable" if what == "machine" else "they are mixed here"
-                notes.append(f"The runs differ in {name}: {shown}; {effect}.")
-    if lacking := [run for run in runs if np.isnan(run.columns["memory_mb"]).all()]:
-        names = "; ".join(run.name for run in lacking[:3]) + (" and others" if len(lacking) > 3 else "")
-        notes.append(f"{len(lacking)} of {len(runs)} runs were logged by a version without memory: {names}.")
+    if found := differences(counted(runs, "versions")):
+        notes.append(f"Runs of different versions are mixed: {found}.")
+    if lacking := sum(bool(np.isnan(run.columns["memory_mb"]).all()) for run in runs):
+        notes.append(f"{lacking} of {len(runs)} runs have no record of their memory.")
     return notes

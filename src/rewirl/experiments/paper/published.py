@@ -40,6 +40,15 @@ _LCA = {
 }
 
 
+def in_paper(task: str) -> bool:
+    """Whether it is one of the paper's tasks, whatever its version.
+
+    >>> in_paper("HalfCheetah-v5"), in_paper("Pendulum-v1")
+    (True, False)
+    """
+    return without_version(task) in TASKS
+
+
 def figures(method: str, task: str, hard: bool = False) -> PaperFigures | None:
     """What the paper reports, whatever the task's version; None where it reports nothing.
 

@@ -15,6 +15,7 @@ from rewirl.experiments.analysis.groups import Group
 from rewirl.experiments.analysis.number_format import steps_text
 from rewirl.experiments.analysis.trained_runs import Floats
 from rewirl.experiments.analysis.wiring_study import WiringStudy
+from rewirl.experiments.report.end_labels import End, label_ends
 from rewirl.experiments.report.style import Ink
 
 if TYPE_CHECKING:
@@ -50,24 +51,33 @@ RC: Any = {
     "pdf.fonttype": 42,
     "svg.hashsalt": "rewirl",  # the same file for the same data
 }
-AXES = {
-    "step": "environment steps",
-    "paper_flops": "FLOPs, the paper's count",
-    "seconds": "wall-clock, minutes",
-}
+STEPS = "environment steps"
+COSTS = {"paper_flops": "FLOPs, the paper's count", "full_flops": "FLOPs, full count", "seconds": "wall-clock, minutes"}
 
 Inks = Mapping[str, Ink]
+
+
+def cost_axes(comparison: Comparison) -> dict[str, str]:
+    """What returns are drawn against, and its name: whatever was logged, and time if the runs were timed alone."""
+    return {
+        column: name
+        for column, name in COSTS.items()
+        if (column != "seconds" or comparison.wall_clock)
+        and any(np.isfinite(run.columns[column]).any() for run in comparison.runs)
+    }
 
 
 def figures(
     comparison: Comparison, aggregates: Aggregates, wiring: Sequence[WiringStudy], inks: Inks
 ) -> Iterator[tuple[str, Callable[[], Figure]]]:
     """All figures, by the name of their files: what draws each."""
+    axes = cost_axes(comparison)
     if len(comparison.tasks) > 1:
         yield "curves", partial(_curves, comparison.tasks, inks)
     for task in comparison.tasks:
         yield f"curves-{file_name(task.task)}", partial(_curves, [task], inks)
-        yield f"efficiency-{file_name(task.task)}", partial(_efficiency, task, inks)
+        if axes:
+            yield f"efficiency-{file_name(task.task)}", partial(_efficiency, task, inks, axes)
     if aggregates.iqm:
         yield "aggregate", partial(_aggregate, aggregates, inks)
     for task_name, label in dict.fromkeys((study.task, study.label) for study in wiring):
@@ -113,7 +123,7 @@ def _curves(tasks: Sequence[TaskComparison], inks: Inks) -> Figure:
     names, height = _room_for_names(tasks)
     figure, axes = _new(rows, columns, max(COLUMN if columns == 1 else 2.6, 1.9 + names) * columns, height * rows)
     for axis, task in zip(axes.flat, tasks, strict=False):
-        _curve_panel(axis, task, inks, "step")
+        _curve_panel(axis, task, inks, "step", STEPS)
         axis.set_title(task.task)
     for axis in list(axes.flat)[len(tasks) :]:
         axis.set_visible(False)
@@ -133,21 +143,23 @@ def _name(group: Group) -> str:
     return f"{group.label} (n={n})" if at_the_end == n else f"{group.label} (n={n}, {at_the_end} to the end)"
 
 
-def _efficiency(task: TaskComparison, inks: Inks) -> Figure:
+def _efficiency(task: TaskComparison, inks: Inks, costs: Mapping[str, str]) -> Figure:
+    """Of the two counts of FLOPs, which look alike, only the first."""
     names, height = _room_for_names([task])
-    figure, axes = _new(1, len(AXES), max(2.5 * len(AXES), 1.9 * len(AXES) + names), height, sharey=True)
-    for number, (axis, column) in enumerate(zip(axes[0], AXES, strict=True)):
-        _curve_panel(axis, task, inks, column, named=number == len(AXES) - 1)
+    axes_of = {"step": STEPS} | {column: name for column, name in costs.items() if column != "full_flops"}
+    figure, axes = _new(1, len(axes_of), max(2.5 * len(axes_of), 1.9 * len(axes_of) + names), height, sharey=True)
+    for number, (axis, (column, about)) in enumerate(zip(axes[0], axes_of.items(), strict=True)):
+        _curve_panel(axis, task, inks, column, about, named=number == 0)
         axis.set_title("" if number else task.task)
     axes[0][0].set_ylabel("return")
     return figure
 
 
-def _curve_panel(axis: Axes, task: TaskComparison, inks: Inks, column: str, *, named: bool = True) -> None:
-    """Means, bands of one standard deviation, and names at the ends of the lines."""
+def _curve_panel(axis: Axes, task: TaskComparison, inks: Inks, column: str, about: str, *, named: bool = True) -> None:
+    """Smoothed means, bands of one standard deviation, and names at the ends of the lines."""
     ends = []
     for group in task.groups:
-        curve, ink = group.curve(), inks[group.label]
+        curve, ink = group.curve(window=task.drawn_window), inks[group.label]
         x = curve.steps.astype(float) if column == "step" else group.along(column)
         x = x / 60 if column == "seconds" else x
         known = np.isfinite(x)
@@ -156,43 +168,15 @@ def _curve_panel(axis: Axes, task: TaskComparison, inks: Inks, column: str, *, n
         x, mean, std = x[known], curve.mean[known], curve.std[known]
         axis.plot(x, mean, color=ink.light, linestyle=ink.line)
         axis.fill_between(x, mean - std, mean + std, color=ink.light, alpha=0.15, linewidth=0)
-        ends.append((float(mean[-1]), _name(group), ink.light))
-    axis.set_xlabel(AXES[column])
+        ends.append(End(float(x[-1]), float(mean[-1]), _name(group), ink.light))
+    axis.set_xlabel(about)
     axis.margins(x=0)
     if column == "step":
         axis.xaxis.set_major_formatter(lambda value, _: steps_text(value))
-    elif column == "paper_flops":
+    elif column.endswith("flops"):
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:.2g}".replace("e+", "e"))
     if named:
-        _label_ends(axis, ends)
-
-
-def _label_ends(axis: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Names right of the axis at the height of the last value, moved apart where they would meet."""
-    low, high = axis.get_ylim()
-    height = axis.get_position().height * axis.figure.get_figheight() * 72  # type: ignore[union-attr]
-    apart = 9.5 * (high - low) / max(height, 1)
-    placed: list[float] = []
-    order = sorted(range(len(ends)), key=lambda number: ends[number][0])
-    for number in order:
-        value = ends[number][0]
-        placed.append(max(value, placed[-1] + apart) if placed else value)
-    # What was pushed out at the top pushes the others down again.
-    over = max(0.0, (placed[-1] - high) if placed else 0.0)
-    for place in range(len(placed) - 1, -1, -1):
-        top = high if place == len(placed) - 1 else placed[place + 1] - apart
-        placed[place] = min(placed[place], top) if over else placed[place]
-    for number, y in zip(order, placed, strict=True):
-        _, text, colour = ends[number]
-        axis.annotate(
-            text,
-            (1.02, y),
-            xycoords=("axes fraction", "data"),
-            color=colour,
-            fontsize=7.5,
-            va="center",
-            annotation_clip=False,
-        )
+        label_ends(axis, ends)
 
 
 def _aggregate(aggregates: Aggregates, inks: Inks) -> Figure:
@@ -240,12 +224,12 @@ def _movement(studies: Sequence[WiringStudy]) -> Figure:
         for number, (limit, shares) in enumerate(study.ages.items()):
             shade = str(0.65 - 0.6 * number / max(len(study.ages) - 1, 1))
             below.plot(study.age_steps, shares, color=shade)
-            ends.append((float(shares[-1]), f"≥ {steps_text(limit)}", shade))
+            ends.append(End(float(study.age_steps[-1]), float(shares[-1]), f"≥ {steps_text(limit)}", shade))
         below.set_ylim(0, 1.02)
         below.margins(x=0)
         below.xaxis.set_major_formatter(lambda value, _: steps_text(value))
-        below.set_xlabel(AXES["step"])
-        _label_ends(below, ends)
+        below.set_xlabel(STEPS)
+        label_ends(below, ends)
     axes[1][0].set_ylabel("share of links that are\nthat many steps old")
     return figure
 

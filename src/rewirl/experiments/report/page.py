@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 
 from rewirl.experiments.analysis.aggregates import Aggregates
-from rewirl.experiments.analysis.comparison import Comparison, Ratios, TaskComparison, over_tasks, ratios
-from rewirl.experiments.analysis.number_format import ratio, spaced, steps_text
+from rewirl.experiments.analysis.comparison import Comparison, TaskComparison
+from rewirl.experiments.analysis.number_format import spaced, steps_text
+from rewirl.experiments.analysis.ratios import Ratios, headline, ratios
 from rewirl.experiments.analysis.wiring_study import WiringStudy
-from rewirl.experiments.paper.published import STEPS
-from rewirl.experiments.report.figures import KINDS, file_name
+from rewirl.experiments.paper.published import STEPS, in_paper
+from rewirl.experiments.report.elements import asset, card, count, id_of, items, options, plot, swatch, text
+from rewirl.experiments.report.figures import cost_axes, file_name
+from rewirl.experiments.report.headline import sentences
 from rewirl.experiments.report.provenance import commands_of, facts
 from rewirl.experiments.report.style import Ink
 from rewirl.experiments.report.table import Table
@@ -41,86 +42,92 @@ class Page:
         sections = {
             "Summary": self._summary(),
             "Learning curves": self._curves(),
-            "The paper's tables": self._tables("return", "lca"),
+            self._name_of_tables(): self._tables("return", "lca"),
             "Statistics": self._statistics(),
             "Cost": self._cost(),
             "Wiring": self._wiring(),
             "Reproduce": self._reproduce(about),
         }
         sections = {name: content for name, content in sections.items() if content}
-        links = "".join(f'<a href="#{_id(name)}">{name}</a>' for name in sections)
+        links = "".join(f'<a href="#{id_of(name)}">{name}</a>' for name in sections)
         body = "".join(
-            f'<section id="{_id(name)}"><h2>{name}</h2>{content}</section>' for name, content in sections.items()
+            f'<section id="{id_of(name)}"><h2>{name}</h2>{content}</section>' for name, content in sections.items()
         )
         return (
             '<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content="width=device-width, '
-            f'initial-scale=1"><title>{_text(title)}</title><link rel=icon href="data:,"><style>{_asset("page.css")}'
-            f"</style></head><body><a class=skip href=#main>To the content</a><header><div class=bar><h1>{_text(title)}"
+            f'initial-scale=1"><title>{text(title)}</title><link rel=icon href="data:,"><style>{asset("page.css")}'
+            f"</style></head><body><a class=skip href=#main>To the content</a><header><div class=bar><h1>{text(title)}"
             f'</h1><button id=theme type=button aria-label="Light or dark"></button></div><p>{self._about()}</p>'
             f'</header><nav aria-label="Sections">{links}</nav><main id=main>{body}</main>'
             f"<footer>Made by rewirl. The figures and tables are in the folders beside this file.</footer>"
             f"<noscript><p>The plots need JavaScript; the folder figures has them as pictures.</p></noscript>"
             f'<script type="application/json" id=data>{data}</script><script>{plotly}</script>'
-            f"<script>{_asset('page.js')}</script></body></html>"
+            f"<script>{asset('page.js')}</script></body></html>"
         )
+
+    def _name_of_tables(self) -> str:
+        tasks = self.comparison.tasks
+        return "The paper's tables" if all(in_paper(task.task) for task in tasks) else "Returns and learning speed"
 
     def _about(self) -> str:
         runs, tasks, labels = self.comparison.runs, self.comparison.tasks, self.comparison.labels
         steps = sorted({task.at for task in tasks})
         at = steps_text(steps[0]) if len(steps) == 1 else f"{steps_text(steps[0])} to {steps_text(steps[-1])}"
         return (
-            f"{_count(len(runs), 'run')} of {_count(len(labels), 'method')} on {_count(len(tasks), 'task')}, "
+            f"{count(len(runs), 'run')} of {count(len(labels), 'method')} on {count(len(tasks), 'task')}, "
             f"compared at {at} steps"
         )
 
     def _summary(self) -> str:
-        each = ratios(self.comparison)
-        tiles = ""
-        if each:
-            best = max(over_tasks(each), key=lambda item: (item.label.startswith("ds-"), len(item.tasks)))
-            tiles = _tiles(best)
+        best = headline(ratios(self.comparison))
+        if best is None:
+            found = (
+                "<p>No sparse method has runs together with its dense counterpart, so there is no ratio to show.</p>"
+            )
         else:
-            tiles = "<p>No sparse method is here together with its dense counterpart: nothing to hold it against.</p>"
-        return f"{tiles}{self._notes()}{self._tables('summary')}"
+            found = _tiles(best)
+        return f"{found}{self._notes()}{self._tables('summary')}"
 
     def _notes(self) -> str:
         if not self.notes:
             return "<p class=fine>Every method has every seed, and every run is whole.</p>"
-        shown = _list(self.notes[:SHOWN_NOTES])
+        shown = items(self.notes[:SHOWN_NOTES])
         more = self.notes[SHOWN_NOTES:]
-        folded = f"<details><summary>{len(more)} more</summary>{_list(more)}</details>" if more else ""
+        folded = f"<details><summary>{len(more)} more</summary>{items(more)}</details>" if more else ""
         return f"<aside class=notes><h3>To know before reading</h3>{shown}{folded}</aside>"
 
     def _curves(self) -> str:
         cards = "".join(
-            _card(
+            card(
                 task.task,
-                f"{self._legend(task)}{_plot('curve', f'Return on {task.task} against steps', task=number, x='step')}",
+                f"{self._legend(task)}{plot('curve', f'Return on {task.task} against steps', task=number, x='step')}",
                 f"curves-{file_name(task.task)}",
             )
             for number, task in enumerate(self.comparison.tasks)
         )
         return (
-            "<p>Mean return over seeds, with a band of one standard deviation. A click on a method hides it "
-            "everywhere, a double click hides all others. Drag over a plot to zoom "
-            "in, double-click it to see all again.</p>"
-            "<p><label class=switch><input type=checkbox id=seeds> show every seed</label></p>"
+            "<p>Mean return over seeds, with a band of one standard deviation. Runs are smoothed: each point is the "
+            "mean of the last evaluations, a tenth of all and at most 10, as in the return R of the tables. A click on "
+            "a method hides it everywhere, a double click hides all others. Drag over a plot to zoom in, double-click "
+            "it to see all again.</p>"
+            "<p class=switches><label class=switch><input type=checkbox id=raw> raw data, not smoothed</label>"
+            "<label class=switch><input type=checkbox id=seeds> every seed</label></p>"
             f"<div class=cards>{cards}</div>"
         )
 
     def _legend(self, task: TaskComparison) -> str:
         chips = "".join(
-            f'<button type=button class=chip data-label="{_text(group.label)}" aria-pressed=true>'
-            f"{_swatch(self.inks[group.label])}{_text(group.label)} <small>{_text(group.n_text)}</small>"
+            f'<button type=button class=chip data-label="{text(group.label)}" aria-pressed=true>'
+            f"{swatch(self.inks[group.label])}{text(group.label)} <small>{text(group.n_text)}</small>"
             "</button>"
             for group in task.groups
         )
-        return f'<div class=legend role=group aria-label="Methods on {_text(task.task)}">{chips}</div>'
+        return f'<div class=legend role=group aria-label="Methods on {text(task.task)}">{chips}</div>'
 
     def _all_methods(self) -> str:
         """A legend without numbers of runs, for plots that have those elsewhere."""
         chips = "".join(
-            f'<button type=button class=chip data-label="{_text(label)}" aria-pressed=true>{_swatch(ink)}{_text(label)}'
+            f'<button type=button class=chip data-label="{text(label)}" aria-pressed=true>{swatch(ink)}{text(label)}'
             "</button>"
             for label, ink in self.inks.items()
         )
@@ -132,29 +139,28 @@ class Page:
     def _statistics(self) -> str:
         plots = ""
         if self.aggregates.iqm:
-            over = _count(len(self.aggregates.tasks), "task")
+            over = count(len(self.aggregates.tasks), "task")
             plots = (
                 f"{self._all_methods()}<div class=cards>"
-                + _card(f"IQM over {over}", _plot("iqm", "Interquartile means of the normalised return"), "aggregate")
-                + _card("Performance profiles", _plot("profile", "Share of runs above each score"), "aggregate")
+                + card(f"IQM over {over}", plot("iqm", "Interquartile means of the normalised return"), "aggregate")
+                + card("Performance profiles", plot("profile", "Share of runs above each score"), "aggregate")
                 + "</div>"
             )
+        normalised = " A normalised return of 0 is the untrained agent, 1 the dense one." if plots else ""
         return (
             "<p>The interquartile mean (IQM) leaves out the lowest and the highest quarter of runs. Intervals are 95% "
-            "percentiles of a bootstrap that draws seeds anew within each task. A normalised return of 0 is the "
-            f"untrained agent, 1 the dense one.</p>{plots}{self._tables('aggregate', 'improvement', 'intervals')}"
+            f"percentiles of a bootstrap that draws seeds anew within each task.{normalised}</p>"
+            f"{plots}{self._tables('aggregate', 'improvement', 'intervals')}"
         )
 
     def _cost(self) -> str:
-        choices = _options("Task", "cost-task", [task.task for task in self.comparison.tasks])
+        choices = options("Task", "cost-task", [task.task for task in self.comparison.tasks])
+        axes = cost_axes(self.comparison)
+        if not axes:
+            return self._tables("costs")
         plots = "".join(
-            _card(name, _plot("curve", f"Return against {name}", task=0, x=x, chosen="cost-task"))
-            for name, x in (
-                ("environment steps", "step"),
-                ("FLOPs, the paper's count", "paper_flops"),
-                ("FLOPs, full count", "full_flops"),
-                ("wall-clock", "seconds"),
-            )
+            card(name, plot("curve", f"Return against {name}", task=0, x=x, chosen="cost-task"))
+            for x, name in axes.items()
         )
         return (
             f"<p>The same returns against what they cost. {self._figure_links('efficiency-')}</p>"
@@ -164,7 +170,7 @@ class Page:
 
     def _figure_links(self, prefix: str) -> str:
         links = [
-            f'<a href="figures/{prefix}{file_name(task.task)}.pdf">{_text(task.task)}</a>'
+            f'<a href="figures/{prefix}{file_name(task.task)}.pdf">{text(task.task)}</a>'
             for task in self.comparison.tasks
         ]
         return f"For print: {', '.join(links)}."
@@ -174,20 +180,20 @@ class Page:
             return ""
         names = list(dict.fromkeys(f"{study.label} on {study.task}" for study in self.wiring))
         networks = list(dict.fromkeys(study.network for study in self.wiring))
-        controls = _options("Method", "wiring-method", names) + _options("Network", "wiring-network", networks)
-        degrees = "".join(_plot("degrees", "Distribution of degrees", part=part) for part in range(4))
+        controls = options("Method", "wiring-method", names) + options("Network", "wiring-network", networks)
+        degrees = "".join(plot("degrees", "Distribution of degrees", part=part) for part in range(4))
         return (
             "<p>Which links there were at every evaluation, averaged over seeds (and over the two critics).</p>"
             f"<div class=controls>{controls}<span class=n-text id=wiring-n></span></div>"
-            + _card("Links per input feature", _plot("heat", "Links of each input feature over training"))
+            + card("Links per input feature", plot("heat", "Links of each input feature over training"))
             + "<div class=cards>"
-            + _card(
+            + card(
                 "Share of links that are at least so old",
-                _plot("ages", "Share of links older than some steps, over training")
+                plot("ages", "Share of links older than some steps, over training")
                 + "<p class=note>A link that was dropped and grown again between two evaluations counts as having "
                 "stayed.</p>",
             )
-            + _card("Degrees, at the start and at the end", f"<div class=small-plots>{degrees}</div>{_DEGREES}")
+            + card("Degrees, at the start and at the end", f"<div class=small-plots>{degrees}</div>{_DEGREES}")
             + "</div>"
         )
 
@@ -195,15 +201,15 @@ class Page:
         runs = self.comparison.runs
         commands = "\n".join(commands_of(runs))
         rows = [
-            ("This report", f"<code>{_text(about)}</code>"),
-            *((_text(name), _text(value)) for what in ("versions", "machine") for name, value in facts(runs, what)),
+            ("This report", f"<code>{text(about)}</code>"),
+            *((text(name), text(value)) for what in ("versions", "machine") for name, value in facts(runs, what)),
         ]
         table = "".join(f"<tr><th scope=row>{name}<td>{value}" for name, value in rows)
         return (
             "<h3>Versions and machine of the runs</h3>"
             f"<div class=scroll tabindex=0><table class=facts>{table}</table></div>"
             f"<h3>Commands</h3><p>What is not named is the default of the method, which is the paper's.</p>"
-            f'<pre class=scroll tabindex=0 aria-label="Commands">{_text(commands)}</pre>{self._tables("runs")}'
+            f'<pre class=scroll tabindex=0 aria-label="Commands">{text(commands)}</pre>{self._tables("runs")}'
             f"{_definitions(self.comparison)}"
         )
 
@@ -216,24 +222,13 @@ _DEGREES = (
 
 def _tiles(item: Ratios) -> str:
     """The main finding."""
-    over = item.tasks[0] if len(item.tasks) == 1 else f"{len(item.tasks)} tasks (geometric mean)"
-    reached = "not reached" if item.share_of_steps is None else f"{item.share_of_steps:.0%}"
-    if item.share_of_steps is None and len(item.tasks) > 1:
-        reached = "not on all"
+    over = item.tasks[0] if len(item.tasks) == 1 else f"{len(item.tasks)} tasks (geometric means)"
     tiles = "".join(
-        f"<div class=tile><b>{value}</b><span>{what}</span></div>"
-        for value, what in (
-            (ratio(item.final_return), f"return of {_text(item.reference)}"),
-            (reached, f"of the steps until {_text(item.reference)}’s final return"),
-            (ratio(item.links), "links"),
-            (ratio(item.paper_flops), "FLOPs of training"),
-            (ratio(item.seconds), "wall-clock"),
-            (ratio(item.memory_mb), "peak memory"),
-        )
+        f"<p class=tile>{text(said.before)}<b>{text(said.number)}</b>{text(said.after)}</p>" for said in sentences(item)
     )
     return (
-        f"<p class=lead><b>{_text(item.label)}</b> against <b>{_text(item.reference)}</b> on {_text(over)}, "
-        f"n = {item.n} and {item.reference_n} runs:</p><div class=tiles>{tiles}</div>"
+        f"<p class=lead><b>{text(item.label)}</b> against <b>{text(item.reference)}</b> on {text(over)} at "
+        f"{steps_text(item.at)} steps, n = {item.n} and {item.reference_n} runs:</p><div class=tiles>{tiles}</div>"
     )
 
 
@@ -242,7 +237,7 @@ def _definitions(comparison: Comparison) -> str:
         "Return R": "mean of the last 10 evaluations up to the step of the comparison; an evaluation is the mean of "
         "its episodes, without exploration noise",
         "LCA": "mean of all evaluations, the one before training included; tables print it divided by 5 000",
-        "std": "over seeds, with ddof = 0; bands in the plots are the same at each step",
+        "std": "over seeds, with ddof = 0; bands in the plots are the same at each step, of smoothed runs",
         "n": "runs with different seeds; at each step of a mean curve, the runs that came so far",
         "Steps to the dense return": "the first evaluation at which the mean curve over seeds, smoothed by the mean of "
         "its last 10 evaluations, is at the dense method's R",
@@ -252,47 +247,5 @@ def _definitions(comparison: Comparison) -> str:
         "Intervals": f"percentile bootstrap with seed {comparison.seed}, seeds drawn within each task",
         "Paper": f"Sokar et al., IJCAI 2022: the -v3 tasks at {spaced(STEPS)} steps, mean ± std over 5 seeds",
     }
-    rows = "".join(f"<dt>{_text(name)}<dd>{_text(meaning)}" for name, meaning in terms.items())
+    rows = "".join(f"<dt>{text(name)}<dd>{text(meaning)}" for name, meaning in terms.items())
     return f"<h3>What the words mean</h3><dl>{rows}</dl>"
-
-
-def _card(title: str, content: str, figure: str | None = None) -> str:
-    links = ""
-    if figure:
-        links = " · ".join(f'<a href="figures/{figure}.{kind}">{kind.upper()}</a>' for kind in KINDS)
-        links = f"<span class=files>{links}</span>"
-    return f"<figure class=card><figcaption>{_text(title)}{links}</figcaption>{content}</figure>"
-
-
-def _plot(kind: str, alt: str, **given: object) -> str:
-    more = "".join(f' data-{name}="{_text(str(value))}"' for name, value in given.items())
-    return f'<div class="plot {kind}" role=img aria-label="{_text(alt)}" data-plot={kind}{more}></div>'
-
-
-def _options(name: str, id_: str, values: Sequence[str]) -> str:
-    options = "".join(f"<option value={number}>{_text(value)}" for number, value in enumerate(values))
-    return f"<label>{name} <select id={id_}>{options}</select></label>"
-
-
-def _swatch(ink: Ink) -> str:
-    return f'<i style="--light:{ink.light};--dark:{ink.dark}" class={ink.dash}></i>'
-
-
-def _list(items: Iterable[str]) -> str:
-    return "<ul>" + "".join(f"<li>{_text(item)}" for item in items) + "</ul>"
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def _id(name: str) -> str:
-    return "".join(sign if sign.isalnum() else "-" for sign in name.lower())
-
-
-def _text(text: str) -> str:
-    return html.escape(text)
-
-
-def _asset(name: str) -> str:
-    return files(__package__).joinpath("assets", name).read_text("utf-8")

@@ -12,6 +12,7 @@ from rewirl.experiments.analysis.aggregates import Aggregates
 from rewirl.experiments.analysis.comparison import Comparison
 from rewirl.experiments.analysis.groups import Group
 from rewirl.experiments.analysis.number_format import steps_text
+from rewirl.experiments.analysis.smoothing import smoothed
 from rewirl.experiments.analysis.wiring_study import WiringStudy
 from rewirl.experiments.report.style import Ink
 
@@ -29,7 +30,7 @@ def page_data(
             {
                 "task": task.task,
                 "at": task.at,
-                "curves": [_curve(group) for group in task.groups],
+                "curves": [_curve(group, task.drawn_window, comparison.wall_clock) for group in task.groups],
             }
             for task in comparison.tasks
         ],
@@ -43,17 +44,25 @@ def page_data(
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _curve(group: Group) -> dict[str, Any]:
-    curve = group.curve()
+def _curve(group: Group, window: int, timed: bool) -> dict[str, Any]:
+    """Smoothed and raw."""
+    curve, raw = group.curve(window=window), group.curve()
+    costs = ("paper_flops", "full_flops", *(["seconds"] if timed else []))
     return {
         "label": group.label,
         "n": curve.n.tolist(),
         "step": curve.steps.tolist(),
-        "mean": _numbers(curve.mean),
-        "std": _numbers(curve.std),
-        **{name: _numbers(group.along(name)) for name in ("paper_flops", "full_flops", "seconds")},
+        "smooth": {"mean": _numbers(curve.mean), "std": _numbers(curve.std)},
+        "raw": {"mean": _numbers(raw.mean), "std": _numbers(raw.std)},
+        **{name: _numbers(group.along(name)) for name in costs},
         "seeds": [
-            {"seed": run.config.seed, "step": run.steps.tolist(), "mean": _numbers(run.returns)} for run in group.runs
+            {
+                "seed": run.config.seed,
+                "step": run.steps.tolist(),
+                "smooth": _numbers(smoothed(run.returns, window)),
+                "raw": _numbers(run.returns),
+            }
+            for run in group.runs
         ],
     }
 

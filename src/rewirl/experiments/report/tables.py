@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rewirl.experiments.analysis.aggregates import Aggregates
-from rewirl.experiments.analysis.comparison import Comparison, Ratios, Standing, over_tasks, paper_of, ratios
+from rewirl.experiments.analysis.comparison import Comparison, Standing, TaskComparison, paper_of
 from rewirl.experiments.analysis.metrics import LCA_UNIT
-from rewirl.experiments.analysis.number_format import hours, plain, ratio, spaced, steps_text
+from rewirl.experiments.analysis.number_format import hours, plain, spaced, steps_text
 from rewirl.experiments.analysis.statistics import SIZE, Estimate, mean_std
 from rewirl.experiments.paper import published as paper
 from rewirl.experiments.report.provenance import run_table
+from rewirl.experiments.report.summary_table import summary_table
 from rewirl.experiments.report.table import Record, Table
 
 NBSP = "\N{NO-BREAK SPACE}"
@@ -33,44 +34,6 @@ def all_tables(comparison: Comparison, aggregates: Aggregates) -> list[Table]:
         run_table(comparison),
     ]
     return [table for table in tables if table.rows]
-
-
-def summary_table(comparison: Comparison) -> Table:
-    """Every sparse method against its dense counterpart."""
-    each = ratios(comparison)
-    together = [item for item in over_tasks(each) if len(item.tasks) > 1]
-    rows: list[list[str]] = []
-    records, bold = [], set()
-    for item in sorted([*together, *each], key=lambda item: (not item.label.startswith("ds-"), item.label)):
-        if len(item.tasks) > 1:
-            bold |= {(len(rows), column) for column in range(10)}
-        where = item.tasks[0] if len(item.tasks) == 1 else f"{len(item.tasks)} tasks together"
-        reach = "not reached" if item.share_of_steps is None else f"{item.share_of_steps:.0%} of the steps"
-        if len(item.tasks) > 1 and item.share_of_steps is None:
-            reach = "not on all"
-        rows.append(
-            [
-                *(f"{item.label} / {item.reference}", where, f"{item.n} / {item.reference_n}"),
-                *(ratio(value) for value in (item.final_return, item.lca)),
-                reach,
-                *(ratio(value) for value in (item.links, item.paper_flops, item.seconds, item.memory_mb)),
-            ]
-        )
-        records.append(_summary_record(item))
-    return Table(
-        "summary",
-        "Sparse against dense",
-        ["method", "task", "n", "return", "LCA", "reaches dense return at", "links", "FLOPs", "wall-clock", "memory"],
-        rows,
-        records,
-        "Ratios of means over seeds; over several tasks (bold) their geometric mean. FLOPs by the paper's count.",
-        frozenset(bold),
-        words=2,
-    )
-
-
-def _summary_record(item: Ratios) -> Record:
-    return {**vars(item), "tasks": " ".join(item.tasks)}
 
 
 def return_table(comparison: Comparison) -> Table:
@@ -122,25 +85,30 @@ def _paper_table(
         row = [label]
         for task, known in zip(comparison.tasks, in_paper, strict=True):
             standing = task[label] if task.has(label) else None
-            if standing and value(standing) == max(map(value, task.standings)) and len(task.standings) > 1:
+            if standing in task.abreast and value(standing) == max(map(value, task.abreast)) and len(task.abreast) > 1:
                 best.add((len(rows), len(row)))
-            row.append(f"{ours(standing)} (n{NBSP}={NBSP}{standing.n})" if standing else "–")
+            row.append(f"{ours(standing)} (n{NBSP}={NBSP}{standing.n}{_earlier(standing, task)})" if standing else "–")
             if known:
                 row.append(theirs(known[label]) if label in known else "–")
             if standing:
-                records.append(_record(task.task, task.at, standing))
+                records.append(_record(task.task, standing))
         rows.append(row)
     note = f"{note} {BESIDE}" if any(in_paper) else f"{note} Bold: the best on a task."
     return Table(name, title, columns, rows, records, note, frozenset(best))
 
 
-def _record(task: str, at: int, standing: Standing) -> Record:
+def _earlier(standing: Standing, task: TaskComparison) -> str:
+    """The step of a method that did not reach its task's."""
+    return f" at{NBSP}{steps_text(standing.at)}" if standing.at < task.at else ""
+
+
+def _record(task: str, standing: Standing) -> Record:
     known = standing.paper
     lca, lca_std = mean_std(standing.lcas / LCA_UNIT)
     return {
         "task": task,
         "method": standing.label,
-        "step": at,
+        "step": standing.at,
         "n": standing.n,
         "return_mean": standing.mean_std[0],
         "return_std": standing.mean_std[1],
@@ -160,12 +128,12 @@ def interval_table(comparison: Comparison) -> Table:
             mean, std = standing.mean_std
             rows.append(
                 [
-                    *(task.task, standing.label, standing.group.n_text),
+                    *(task.task, standing.label, standing.group.n_text + _earlier(standing, task)),
                     f"{plain(mean, '.0f')}{_std(std, '.0f')}",
                     _estimate(standing.iqm, ".0f"),
                 ]
             )
-            about: Record = {"task": task.task, "method": standing.label, "step": task.at, "mean": mean, "std": std}
+            about: Record = {"task": task.task, "method": standing.label, "step": standing.at, "mean": mean, "std": std}
             records.append(about | _estimate_record("iqm", standing.iqm))
     return Table(
         "intervals",
@@ -218,20 +186,23 @@ def improvement_table(aggregates: Aggregates) -> Table:
 def cost_table(comparison: Comparison) -> Table:
     """What each method took."""
     rows, records = [], []
+    timed = ["seconds"] if comparison.wall_clock else []
     for task in comparison.tasks:
         for standing in task.standings:
             mean = standing.mean
             rows.append(
                 [
-                    *(task.task, standing.label, f"{standing.n}", spaced(mean("links") or 0)),
+                    *(task.task, standing.label, f"{standing.n}{_earlier(standing, task)}"),
+                    spaced(mean("links") or 0),
                     *(_flops(mean("paper_flops")), _flops(mean("full_flops"))),
-                    *(hours(mean("seconds")), plain(mean("memory_mb"), ".0f")),
-                    _reached(standing, task.at),
+                    *(hours(mean(name)) for name in timed),
+                    plain(mean("memory_mb"), ".0f"),
+                    _reached(standing),
                     _dense_within(standing),
                 ]
             )
-            about: Record = {"task": task.task, "method": standing.label, "step": task.at, "n": standing.n}
-            about |= {name: mean(name) for name in ("links", "paper_flops", "full_flops", "seconds", "memory_mb")}
+            about: Record = {"task": task.task, "method": standing.label, "step": standing.at, "n": standing.n}
+            about |= {name: mean(name) for name in ("links", "paper_flops", "full_flops", *timed, "memory_mb")}
             about |= {"dense_return": standing.level, "steps_to_dense_return": standing.reached}
             step, value = standing.dense_within or (None, None)
             records.append(about | {"dense_step_at_these_flops": step, "dense_return_at_these_flops": value})
@@ -239,7 +210,8 @@ def cost_table(comparison: Comparison) -> Table:
         "costs",
         "What it cost",
         [
-            *("task", "method", "n", "#params", "FLOPs, paper's count", "FLOPs, full count", "wall-clock"),
+            *("task", "method", "n", "#params", "FLOPs, paper's count", "FLOPs, full count"),
+            *("wall-clock" for _ in timed),
             *("peak MB", "steps to dense return", "dense R at these FLOPs"),
         ],
         rows,
@@ -253,12 +225,12 @@ def cost_table(comparison: Comparison) -> Table:
     )
 
 
-def _reached(standing: Standing, at: int) -> str:
+def _reached(standing: Standing) -> str:
     if standing.reference is None:
         return "–"
     if standing.reached is None:
         return "not reached"
-    return f"{steps_text(standing.reached)} ({standing.reached / at:.0%})" if at else "0"
+    return f"{steps_text(standing.reached)} ({standing.reached / standing.at:.0%})" if standing.at else "0"
 
 
 def _dense_within(standing: Standing) -> str:

@@ -46,19 +46,20 @@
       const task = data.tasks[div.dataset.chosen ? chosen(div.dataset.chosen) : Number(div.dataset.task)];
       const { title, scale } = axes[div.dataset.x];
       const showSeeds = document.getElementById("seeds").checked;
+      const kind = document.getElementById("raw").checked ? "raw" : "smooth";
       const traces = [];
       for (const curve of task.curves) {
-        const known = [...curve.mean.keys()].filter((i) => curve[div.dataset.x][i] !== null);
+        const known = [...curve.n.keys()].filter((i) => curve[div.dataset.x][i] !== null);
         if (!known.length) continue;
         const pick = (values) => known.map((i) => values[i]);
-        const [x, mean, std, n] = [pick(curve[div.dataset.x]).map((value) => value * scale), pick(curve.mean), pick(curve.std), pick(curve.n)];
+        const [x, mean, std, n] = [pick(curve[div.dataset.x]).map((value) => value * scale), pick(curve[kind].mean), pick(curve[kind].std), pick(curve.n)];
         const visible = !hidden.has(curve.label);
         const spread = (sign) => mean.map((value, i) => value + sign * std[i]);
         if (!showSeeds || div.dataset.x !== "step") traces.push(band(x, spread(-1), spread(1), curve.label));
         if (showSeeds && div.dataset.x === "step") {
           for (const seed of curve.seeds) {
             traces.push({
-              x: seed.step, y: seed.mean, mode: "lines", type: "scatter", line: { width: 1, color: faint(colour(curve.label), 0.5) },
+              x: seed.step, y: seed[kind], mode: "lines", type: "scatter", line: { width: 1, color: faint(colour(curve.label), 0.5) },
               name: `${curve.label}, seed ${seed.seed}`, visible, meta: curve.label, hovertemplate: "%{y:,.0f}",
             });
           }
@@ -70,6 +71,7 @@
           hovertemplate: "%{y:,.0f} ± %{customdata[0]:,.0f} (n = %{customdata[1]})",
         });
       }
+      div.closest(".card").hidden = !traces.length; // a task whose runs did not log this
       const flops = div.dataset.x.endsWith("flops");
       return [traces, layout(title, "return", {
         hovermode: div.dataset.x === "step" && !showSeeds ? "x unified" : "closest", // all at once, unless they are many
@@ -107,7 +109,8 @@
     heat(div) {
       const study = wiring();
       div.style.height = `${Math.min(Math.max(15, 5 + 1.05 * study.features.length), 60)}rem`;
-      if (!study.features.length) return empty("the first layer of this network is dense");
+      div.closest(".card").hidden = !study.features.length; // its first layer is dense
+      if (!study.features.length) return [[], {}];
       const narrow = div.clientWidth < 520;
       return [[{
         type: "heatmap", x: study.step, y: study.features, z: study.links, colorscale: "Cividis", hoverongaps: false,
@@ -136,7 +139,7 @@
     degrees(div) {
       const degrees = wiring().degrees[Number(div.dataset.part)];
       div.hidden = !degrees;
-      if (!degrees) return empty("");
+      if (!degrees) return [[], {}];
       const middle = degrees.first.map((_, i) => (degrees.edges[i] + degrees.edges[i + 1]) / 2);
       const bars = (y, name, fill, line) => ({
         x: middle, y, type: "scatter", mode: "lines", name, fill: fill ? "tozeroy" : "none", fillcolor: fill,
@@ -148,11 +151,6 @@
       ];
     },
   };
-
-  const empty = (text) => [[], layout("", "", {
-    xaxis: { visible: false }, yaxis: { visible: false },
-    annotations: [{ text, showarrow: false, xref: "paper", yref: "paper", x: 0.5, y: 0.5 }],
-  })];
 
   const wiring = () => {
     const names = [...new Set(data.wiring.map((study) => `${study.label} on ${study.task}`))];
@@ -207,6 +205,7 @@
     if (element) element.addEventListener("change", () => { also(); again(kinds); });
   };
   on("seeds", ["curve"]);
+  on("raw", ["curve"]);
   on("cost-task", ["curve"]);
   on("wiring-method", ["heat", "ages", "degrees"], labelWiring);
   on("wiring-network", ["heat", "ages", "degrees"], labelWiring);
