@@ -17,17 +17,17 @@ namespace {
 template <int K, int P, bool all>
 REWIRL_INLINE void give_entries(const vec (&dy)[4][P], const uint16_t*& other, const float*& w, int n, float* sums, int begin,
                                 int end) {
-  constexpr Kind kind = kKind[K];
-  for (const uint16_t* last = other + n * kind.columns(); other < last; other += kind.columns(), w += kind.links())
-    REWIRL_UNROLL for (int c = 0; c < kind.columns(); ++c) {
+  constexpr Pattern pattern = kPattern[K];
+  for (const uint16_t* last = other + n * pattern.columns(); other < last; other += pattern.columns(), w += pattern.links())
+    REWIRL_UNROLL for (int c = 0; c < pattern.columns(); ++c) {
       const int column = other[c];
       if (!all && (column < begin || column >= end)) continue;
       float* to = sums + int64_t(column) * (P * W);
       vec s[P];
       REWIRL_UNROLL for (int p = 0; p < P; ++p) s[p] = load(to + p * W);
       REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
-        if (kind.column[r] != c) continue;
-        const vec ws = splat(w[kind.offset(r)]);
+        if (pattern.column[r] != c) continue;
+        const vec ws = splat(w[pattern.offset(r)]);
         REWIRL_UNROLL for (int p = 0; p < P; ++p) s[p] += ws * dy[r][p];
       }
       REWIRL_UNROLL for (int p = 0; p < P; ++p) store(to + p * W, s[p]);
@@ -46,7 +46,7 @@ void give_panel(const InputGradients a, int first, float* sums, std::index_seque
     const uint16_t* other = a.links.other + a.links.column[g];
     const float* w = a.links.w + a.links.weight[g];
     const uint16_t* count = a.links.count + int64_t(sizeof...(I)) * g;
-    (give_entries<kind_of<Kinds::blocks, I>, P, all>(dy, other, w, count[I], sums, a.begin, a.end), ...);
+    (give_entries<pattern_of<PatternSet::blocks, I>, P, all>(dy, other, w, count[I], sums, a.begin, a.end), ...);
   }
   for (int64_t c = a.begin; c < a.end; ++c)
     REWIRL_UNROLL for (int p = 0; p < P; ++p) {
@@ -61,8 +61,8 @@ void input_gradients(const InputGradients& a, int begin, int end) {
   float* sums = a.sums + int64_t(begin) * W * a.columns;  // one panel after the other in the same room
   for_panels<kPanel>(begin, end, [&](int first, int width) {
     with_width<kPanel>(width, [&](auto P) {
-      if (a.begin == 0 && a.end == a.columns) return give_panel<P, true>(a, first, sums, Runs<Kinds::blocks>{});
-      return give_panel<P, false>(a, first, sums, Runs<Kinds::blocks>{});
+      if (a.begin == 0 && a.end == a.columns) return give_panel<P, true>(a, first, sums, Runs<PatternSet::blocks>{});
+      return give_panel<P, false>(a, first, sums, Runs<PatternSet::blocks>{});
     });
   });
 }
@@ -100,13 +100,13 @@ REWIRL_INLINE void put_sums(float* dw, const vec* s, bool add) {
   }
 }
 
-// The gradients of E entries of one kind, at most kSums sums over `vectors` of batch: each load of x serves all rows of its
+// The gradients of E entries of one pattern, at most kSums sums over `vectors` of batch: each load of x serves all rows of its
 // column, each load of dy all entries. Where there are few sums each is kept as two, or they would wait for each other.
 template <int K, int E>
 REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* other, float* dw, const float* x,
                                    int64_t stride, int vectors, bool add) {
-  constexpr Kind kind = kKind[K];
-  constexpr int C = kind.columns(), L = kind.links(), N = E * L, parts = N <= 6 ? 2 : 1;
+  constexpr Pattern pattern = kPattern[K];
+  constexpr int C = pattern.columns(), L = pattern.links(), N = E * L, parts = N <= 6 ? 2 : 1;
   // Twelve columns and more have more addresses than there are registers: two vectors for each time that one is looked up.
   constexpr int at_once = C * E > 8 ? 2 : parts;
   vec s[parts][kSums] = {};
@@ -115,18 +115,18 @@ REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* 
   const auto add_vectors = [&](int p, auto n) __attribute__((always_inline)) {
     REWIRL_UNROLL for (int c = 0; c < C; ++c) {
       const auto x_at = [&](int e, int i) __attribute__((always_inline)) { return load(columns[e * C + c] + (p + i) * W); };
-      const bool shared = kind.rows_of(c) > 1;
+      const bool shared = pattern.rows_of(c) > 1;
       vec xs[E][n];
       if (shared)
         REWIRL_UNROLL for (int e = 0; e < E; ++e)
           REWIRL_UNROLL for (int i = 0; i < n; ++i) in_register(xs[e][i] = x_at(e, i));
       REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
-        if (kind.column[r] != c) continue;
+        if (pattern.column[r] != c) continue;
         vec d[n];
         REWIRL_UNROLL for (int i = 0; i < n; ++i) in_register(d[i] = load(dy[r] + (p + i) * W));
         REWIRL_UNROLL for (int e = 0; e < E; ++e)
           REWIRL_UNROLL for (int i = 0; i < n; ++i)
-            s[i % parts][e * L + kind.offset(r)] += d[i] * (shared ? xs[e][i] : x_at(e, i));
+            s[i % parts][e * L + pattern.offset(r)] += d[i] * (shared ? xs[e][i] : x_at(e, i));
       }
     }
   };
@@ -178,11 +178,11 @@ REWIRL_INLINE bool by_rows(const float* const (&dy)[4], const uint16_t* other, f
   return false;
 }
 
-// n entries of one kind, n a multiple of E. Not inlined: all registers for its addresses.
+// n entries of one pattern, n a multiple of E. Not inlined: all registers for its addresses.
 template <int K, int E>
 __attribute__((noinline)) void run_gradients(const float* const (&dy)[4], const uint16_t* other, float* dw, int n,
                                              const float* x, int64_t stride, int vectors, bool add) {
-  for (; n > 0; n -= E, other += E * kKind[K].columns(), dw += E * kKind[K].links())
+  for (; n > 0; n -= E, other += E * kPattern[K].columns(), dw += E * kPattern[K].links())
     entry_gradients<K, E>(dy, other, dw, x, stride, vectors, add);
 }
 
@@ -191,20 +191,20 @@ constexpr int most_entries(int links) { return kSums / links; }
 constexpr int fewer_entries(int entries) { return entries > 4 ? entries / kQuads : 1; }
 
 template <int K, int E>
-REWIRL_INLINE void kind_gradients(const float* const (&dy)[4], const uint16_t*& other, float*& dw, int n, const float* x,
+REWIRL_INLINE void pattern_gradients(const float* const (&dy)[4], const uint16_t*& other, float*& dw, int n, const float* x,
                                   int64_t stride, int vectors, bool add) {
   if (const int whole = n / E * E; whole > 0) {
-    constexpr int row_panel = kKind[K].columns() == 4 && E == kQuads ? kRowPanel : 0;
+    constexpr int row_panel = kPattern[K].columns() == 4 && E == kQuads ? kRowPanel : 0;
     if (!by_rows<row_panel>(dy, other, dw, whole, x, stride, vectors, add))
       run_gradients<K, E>(dy, other, dw, whole, x, stride, vectors, add);
-    other += whole * kKind[K].columns();
-    dw += whole * kKind[K].links();
+    other += whole * kPattern[K].columns();
+    dw += whole * kPattern[K].links();
     n -= whole;
   }
-  if constexpr (E > 1) kind_gradients<K, fewer_entries(E)>(dy, other, dw, n, x, stride, vectors, add);
+  if constexpr (E > 1) pattern_gradients<K, fewer_entries(E)>(dy, other, dw, n, x, stride, vectors, add);
 }
 
-template <Kinds kinds, size_t... I>
+template <PatternSet patterns, size_t... I>
 REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, int vectors, std::index_sequence<I...>) {
   const uint16_t* other = a.links.other + a.links.column[g];
   const uint16_t* count = a.links.count + int64_t(sizeof...(I)) * g;
@@ -213,7 +213,7 @@ REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, i
   const float* dy[4];
   for (int r = 0; r < 4; ++r) dy[r] = a.dy + a.links.row[4 * int64_t(g) + r] * a.stride + first * W;
   // Panels of batch after the first add to the sums.
-  (kind_gradients<kind_of<kinds, I>, most_entries(kKind[kind_of<kinds, I>].links())>(dy, other, dw, count[I], x, a.stride,
+  (pattern_gradients<pattern_of<patterns, I>, most_entries(kPattern[pattern_of<patterns, I>].links())>(dy, other, dw, count[I], x, a.stride,
                                                                                      vectors, first > 0),
    ...);
 }
@@ -223,16 +223,16 @@ REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, i
 constexpr int kGradientPanel = 64;
 
 // A copy again, for the compiler.
-template <Kinds kinds>
+template <PatternSet patterns>
 void weight_gradients_of(const WeightGradients a, int begin, int end) {
   for_panels<kGradientPanel>(0, vectors_of(a.batch), [&](int first, int vectors) {
-    for (int g = begin; g < end; ++g) group_gradients<kinds>(a, g, first, vectors, Runs<kinds>{});
+    for (int g = begin; g < end; ++g) group_gradients<patterns>(a, g, first, vectors, Runs<patterns>{});
   });
 }
 
 void weight_gradients(const WeightGradients& a, int begin, int end) {
   if (a.links.all) return dense_weight_gradients(a, begin, end);
-  REWIRL_WITH_KINDS(a.links.kinds, weight_gradients_of, a, begin, end)
+  REWIRL_WITH_PATTERNS(a.links.patterns, weight_gradients_of, a, begin, end)
 }
 
 void row_sums(const float* dy, int64_t stride, int batch, float* dbias, int rows) {

@@ -24,12 +24,10 @@ struct Rows {
 
 namespace grouping {
 
-constexpr int kFour = 8, kPairs = 9, kSingles = 11;  // kinds
-
 // A part is the links of a group that share a column, known by its rows: one bit for each. Which rows take an entry's column?
-constexpr int rows_of(int kind, int column) {
+constexpr int rows_of(int pattern, int column) {
   int rows = 0;
-  for (int r = 0; r < 4; ++r) rows |= (kKind[kind].column[r] == column) << r;
+  for (int r = 0; r < 4; ++r) rows |= (kPattern[pattern].column[r] == column) << r;
   return rows;
 }
 
@@ -53,11 +51,11 @@ struct Segment {
   int part;
   uint32_t first, n;
 };
-// Rows of them that make the entries of a kind from `entry` on, as their column `which`.
+// Rows of them that make the entries of a pattern from `entry` on, as their column `which`.
 struct Use {
   int rows;
   Segment from;
-  int kind, which;
+  int pattern, which;
   uint32_t entry;
 };
 
@@ -84,7 +82,7 @@ inline Room& room() {
   return mine;
 }
 
-// Fills `to`, whose rows and kinds are chosen, and calls put(link, slot) for every link. Quads of one or two columns come in
+// Fills `to`, whose rows and patterns are chosen, and calls put(link, slot) for every link. Quads of one or two columns come in
 // multiples of `unit`, but in blocks.
 // No branch in the loops over links depends on the wiring, which nothing could foresee: that makes this several times as fast.
 template <class Put>
@@ -100,8 +98,8 @@ class Grouping {
     room_.other.resize(rows.links());
     const size_t groups = to.row.size() / 4;
     to.column.assign(groups + 1, 0);
-    to.weight.assign(to.kinds == Kinds::four ? 0 : groups + 1, 0);
-    to.count.assign(groups * size_t(list_of(to.kinds).size), 0);
+    to.weight.assign(to.patterns == PatternSet::four ? 0 : groups + 1, 0);
+    to.count.assign(groups * size_t(list_of(to.patterns).size), 0);
     for (size_t g = 0; g < groups; ++g) group(g);
     to.other.assign(room_.other.begin(), room_.other.begin() + to.column[groups]);
   }
@@ -115,18 +113,18 @@ class Grouping {
       left[r] = {rows_.column.data() + begin, rows_.link + begin, rows_.links_of(row)};
     }
     std::fill_n(there_, 16, 0);
-    std::fill_n(n_, kKinds, 0);
+    std::fill_n(n_, kPatterns, 0);
     room_.uses.clear();
-    if (to_.kinds != Kinds::four) {
+    if (to_.patterns != PatternSet::four) {
       find_parts(left);
-      if (to_.kinds == Kinds::blocks)
+      if (to_.patterns == PatternSet::blocks)
         choose_blocks();
       else
         choose_quads(std::min({left[0].size, left[1].size, left[2].size, left[3].size}));
       find_left(left);
     }
-    n_[kFour] = std::min({left[0].size, left[1].size, left[2].size, left[3].size});
-    for (int r = 0; r < 4; ++r) n_[kSingles + r] = left[r].size - n_[kFour];
+    n_[kFourColumns] = std::min({left[0].size, left[1].size, left[2].size, left[3].size});
+    for (int r = 0; r < 4; ++r) n_[kSingle0 + r] = left[r].size - n_[kFourColumns];
     begin_runs(g);
     for (const Use& use : room_.uses) put(use, std::make_index_sequence<15>{});
     for (int r = 0; r < 4; ++r) put_left(left[r], r);
@@ -159,31 +157,31 @@ class Grouping {
 
   // Links in blocks, or all: whole columns, then halves of them. What a last group of fewer rows has besides is single.
   void choose_blocks() {
-    n_[0] = there_[15];
-    take(0, 0);
-    n_[5] = std::min(available(3), available(12));
-    for (int which : {0, 1}) take(5, which);
-    for (const int kind : {kPairs, kPairs + 1}) {
-      n_[kind] = available(rows_of(kind, 0));
-      take(kind, 0);
+    n_[kAllRows] = there_[rows_of(kAllRows, 0)];
+    take(kAllRows, 0);
+    n_[kRows01Rows23] = std::min(available(rows_of(kRows01Rows23, 0)), available(rows_of(kRows01Rows23, 1)));
+    for (int which : {0, 1}) take(kRows01Rows23, which);
+    for (const int pattern : {kPair01, kPair23}) {
+      n_[pattern] = available(rows_of(pattern, 0));
+      take(pattern, 0);
     }
   }
 
   // Quads of one column, then of two: three rows against one, two against two. At most so many, since every quad has a link of each
   // row; so the single rows, which are found last, are enough for all that three others wait for.
   void choose_quads(uint32_t most) {
-    const auto choose = [&](int kind, uint32_t there) { most -= n_[kind] = std::min(there, most) / unit_ * unit_; };
-    choose(0, there_[15]);
-    take(0, 0);
-    for (const int kind : {1, 2, 3, 4}) {
-      choose(kind, available(rows_of(kind, 1)));
-      take(kind, 1);
+    const auto choose = [&](int pattern, uint32_t there) { most -= n_[pattern] = std::min(there, most) / unit_ * unit_; };
+    choose(kAllRows, there_[rows_of(kAllRows, 0)]);
+    take(kAllRows, 0);
+    for (const int pattern : {kRow0Others, kRow1Others, kRow2Others, kRow3Others}) {
+      choose(pattern, available(rows_of(pattern, 1)));
+      take(pattern, 1);
     }
-    for (const int kind : {5, 6, 7}) {
-      choose(kind, std::min(available(rows_of(kind, 0)), available(rows_of(kind, 1))));
-      for (int which : {0, 1}) take(kind, which);
+    for (const int pattern : {kRows01Rows23, kRows02Rows13, kRows03Rows12}) {
+      choose(pattern, std::min(available(rows_of(pattern, 0)), available(rows_of(pattern, 1))));
+      for (int which : {0, 1}) take(pattern, which);
     }
-    for (const int kind : {1, 2, 3, 4}) take(kind, 0);
+    for (const int pattern : {kRow0Others, kRow1Others, kRow2Others, kRow3Others}) take(pattern, 0);
   }
 
   // Parts that have these rows, among others.
@@ -193,20 +191,20 @@ class Grouping {
     return n;
   }
 
-  // A column for each entry of a kind: of parts that have just its rows, then of larger ones, whose other rows are a part again.
-  void take(int kind, int which) {
-    const int rows = rows_of(kind, which);
+  // A column for each entry of a pattern: of parts that have just its rows, then of larger ones, whose other rows are a part again.
+  void take(int pattern, int which) {
+    const int rows = rows_of(pattern, which);
     uint32_t entry = 0;
     for (int i = 0; i < kHolders.size[rows]; ++i) {
       const int holder = kHolders.part[rows][i];
       auto& free = room_.free[holder];
-      while (entry < n_[kind] && !free.empty()) {
+      while (entry < n_[pattern] && !free.empty()) {
         const Segment last = free.back();
-        const uint32_t n = std::min(last.n, n_[kind] - entry);
+        const uint32_t n = std::min(last.n, n_[pattern] - entry);
         free.back().n -= n;
         if (last.n == n) free.pop_back();
         const Segment taken{last.part, last.first + last.n - n, n};
-        room_.uses.push_back({rows, taken, kind, which, entry});
+        room_.uses.push_back({rows, taken, pattern, which, entry});
         there_[holder] -= n;
         entry += n;
         if (holder == rows) continue;
@@ -237,17 +235,17 @@ class Grouping {
 
   void begin_runs(size_t g) {
     uint32_t next_other = to_.column[g], next_weight = to_.first_weights()[g];
-    const KindList& list = list_of(to_.kinds);
+    const PatternList& list = list_of(to_.patterns);
     for (int i = 0; i < list.size; ++i) {
-      const int kind = list.kind[i];
-      to_.count[g * size_t(list.size) + i] = uint16_t(n_[kind]);
-      other_at_[kind] = next_other;
-      weight_at_[kind] = next_weight;
-      next_other += n_[kind] * kSizes.columns[kind];
-      next_weight += n_[kind] * kSizes.links[kind];
+      const int pattern = list.pattern[i];
+      to_.count[g * size_t(list.size) + i] = uint16_t(n_[pattern]);
+      other_at_[pattern] = next_other;
+      weight_at_[pattern] = next_weight;
+      next_other += n_[pattern] * kSizes.columns[pattern];
+      next_weight += n_[pattern] * kSizes.links[pattern];
     }
     to_.column[g + 1] = next_other;
-    if (to_.kinds != Kinds::four) to_.weight[g + 1] = next_weight;
+    if (to_.patterns != PatternSet::four) to_.weight[g + 1] = next_weight;
   }
 
   template <size_t... I>
@@ -258,11 +256,11 @@ class Grouping {
 
   template <int rows>
   void put_rows(const Use& use) {
-    const uint32_t columns = kSizes.columns[use.kind], links = kSizes.links[use.kind];
-    uint16_t* other = room_.other.data() + other_at_[use.kind] + columns * use.entry + uint32_t(use.which);
+    const uint32_t columns = kSizes.columns[use.pattern], links = kSizes.links[use.pattern];
+    uint16_t* other = room_.other.data() + other_at_[use.pattern] + columns * use.entry + uint32_t(use.which);
     const uint16_t* from = alike(use.from.part) + use.from.first;
     uint32_t at[4];
-    for (int r = 0; r < 4; ++r) at[r] = weight_at_[use.kind] + links * use.entry + kSizes.offset[use.kind][r];
+    for (int r = 0; r < 4; ++r) at[r] = weight_at_[use.pattern] + links * use.entry + kSizes.offset[use.pattern][r];
     for (uint32_t i = 0; i < use.from.n; ++i, other += columns) {
       const uint32_t* link = room_.link.data() + 4 * from[i];
       *other = from[i];
@@ -273,14 +271,14 @@ class Grouping {
 
   // The next link of each row makes a quad of four columns; where a row has no more, the others' are single.
   void put_left(const Run& left, int r) {
-    const uint32_t four = n_[kFour];
+    const uint32_t four = n_[kFourColumns];
     for (uint32_t i = 0; i < four; ++i) {
-      room_.other[other_at_[kFour] + 4 * i + r] = left.column[i];
-      put_(left.link[i], weight_at_[kFour] + 4 * i + r);
+      room_.other[other_at_[kFourColumns] + 4 * i + r] = left.column[i];
+      put_(left.link[i], weight_at_[kFourColumns] + 4 * i + r);
     }
     for (uint32_t i = four; i < left.size; ++i) {
-      room_.other[other_at_[kSingles + r] + i - four] = left.column[i];
-      put_(left.link[i], weight_at_[kSingles + r] + i - four);
+      room_.other[other_at_[kSingle0 + r] + i - four] = left.column[i];
+      put_(left.link[i], weight_at_[kSingle0 + r] + i - four);
     }
   }
 
@@ -292,8 +290,8 @@ class Grouping {
   const Put put_;
   Room& room_;
   const size_t stride_;
-  // Of the group at hand: parts of each sort that are in no quad; entries of each kind, and where they begin.
-  uint32_t there_[16], n_[kKinds], other_at_[kKinds], weight_at_[kKinds];
+  // Of the group at hand: parts of each sort that are in no quad; entries of each pattern, and where they begin.
+  uint32_t there_[16], n_[kPatterns], other_at_[kPatterns], weight_at_[kPatterns];
 };
 
 }  // namespace grouping

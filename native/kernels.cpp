@@ -25,10 +25,10 @@ REWIRL_INLINE void add_link(vec (&acc)[P], uint16_t other, vec ws, const float* 
 template <int K, int P>
 REWIRL_INLINE void add_entries(vec (&acc)[4][P], const uint16_t*& other, const float*& w, int n, const float* x,
                                int64_t stride) {
-  constexpr Kind kind = kKind[K];
-  for (const uint16_t* end = other + n * kind.columns(); other < end; other += kind.columns(), w += kind.links()) {
+  constexpr Pattern pattern = kPattern[K];
+  for (const uint16_t* end = other + n * pattern.columns(); other < end; other += pattern.columns(), w += pattern.links()) {
 #if REWIRL_WIDTH < 16
-    if constexpr (kind.columns() == 4) {
+    if constexpr (pattern.columns() == 4) {
       const vec four = repeat(load4(w));  // one load for four weights: loads are what this loop waits for
       add_link<P>(acc[0], other[0], splat_lane<0>(four), x, stride);
       add_link<P>(acc[1], other[1], splat_lane<1>(four), x, stride);
@@ -37,29 +37,29 @@ REWIRL_INLINE void add_entries(vec (&acc)[4][P], const uint16_t*& other, const f
       continue;
     }
 #endif
-    REWIRL_UNROLL for (int c = 0; c < kind.columns(); ++c) {
+    REWIRL_UNROLL for (int c = 0; c < pattern.columns(); ++c) {
       vec xs[P];
       REWIRL_UNROLL for (int p = 0; p < P; ++p) xs[p] = load(x + other[c] * stride + p * W);
       REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
-        if (kind.column[r] != c) continue;
-        const vec ws = splat(w[kind.offset(r)]);
+        if (pattern.column[r] != c) continue;
+        const vec ws = splat(w[pattern.offset(r)]);
         REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] += ws * xs[p];
       }
     }
   }
 }
 
-template <Kinds kinds, int P, size_t... I>
+template <PatternSet patterns, int P, size_t... I>
 REWIRL_INLINE void add_group(vec (&acc)[4][P], const Groups& links, int g, const float* x, int64_t stride,
                              std::index_sequence<I...>) {
   const uint16_t* other = links.other + links.column[g];
   const float* w = links.w + links.weight[g];
   const uint16_t* count = links.count + int64_t(sizeof...(I)) * g;
-  (add_entries<kind_of<kinds, I>, P>(acc, other, w, count[I], x, stride), ...);
+  (add_entries<pattern_of<patterns, I>, P>(acc, other, w, count[I], x, stride), ...);
 }
 
 // `a` is a copy, or the compiler must fear that the stores below change it.
-template <Kinds kinds, int P>
+template <PatternSet patterns, int P>
 void forward_panel(const Forward a, int first, int group_begin, int group_end) {
   const float* x = a.x + first * W;
   for (int g = group_begin; g < group_end; ++g) {
@@ -70,8 +70,8 @@ void forward_panel(const Forward a, int first, int group_begin, int group_end) {
       const vec start = splat(a.bias && r < rows ? a.bias[row[r]] : 0.0f);
       REWIRL_UNROLL for (int p = 0; p < P; ++p) acc[r][p] = start;
     }
-    add_group<kinds>(acc, a.links, g, x, a.stride, Runs<kinds>{});
-    constexpr Kinds extra = kinds == Kinds::blocks ? Kinds::blocks : Kinds::four;
+    add_group<patterns>(acc, a.links, g, x, a.stride, Runs<patterns>{});
+    constexpr PatternSet extra = patterns == PatternSet::blocks ? PatternSet::blocks : PatternSet::four;
     if (a.extra.w) add_group<extra>(acc, a.extra, g, x, a.stride, Runs<extra>{});
     if (a.relu)
       REWIRL_UNROLL for (int r = 0; r < 4; ++r)
@@ -86,26 +86,26 @@ void forward_panel(const Forward a, int first, int group_begin, int group_end) {
   }
 }
 
-template <Kinds kinds>
+template <PatternSet patterns>
 void forward_of(const Forward& a, int begin, int end) {
   for_panels<kPanel>(0, vectors_of(a.batch), [&](int first, int width) {
-    with_width<kPanel>(width, [&](auto P) { forward_panel<kinds, P>(a, first, begin, end); });
+    with_width<kPanel>(width, [&](auto P) { forward_panel<patterns, P>(a, first, begin, end); });
   });
 }
 
-void forward(const Forward& a, int begin, int end) { REWIRL_WITH_KINDS(a.links.kinds, forward_of, a, begin, end) }
+void forward(const Forward& a, int begin, int end) { REWIRL_WITH_PATTERNS(a.links.patterns, forward_of, a, begin, end) }
 
 // -------------------------------------------------------- one observation
 
 // What each row of an entry multiplies its weight with; any number where it has none.
 template <int K>
 REWIRL_INLINE vec4 values(const uint16_t* other, const float* x) {
-  if constexpr (kKind[K].columns() == 1) {
+  if constexpr (kPattern[K].columns() == 1) {
     return splat4(x[other[0]]);
-  } else if constexpr (kKind[K].columns() == 4) {
+  } else if constexpr (kPattern[K].columns() == 4) {
     return vec4{x[other[0]], x[other[1]], x[other[2]], x[other[3]]};
   } else {
-    constexpr auto lane = [](int r) { return 4 * kKind[K].column[r] + r; };
+    constexpr auto lane = [](int r) { return 4 * kPattern[K].column[r] + r; };
     return __builtin_shufflevector(splat4(x[other[0]]), splat4(x[other[1]]), lane(0), lane(1), lane(2), lane(3));
   }
 }
@@ -113,43 +113,43 @@ REWIRL_INLINE vec4 values(const uint16_t* other, const float* x) {
 // The four rows are the lanes of one small vector; lanes without a link fill with whatever is there and are dropped at the end.
 template <int K>
 REWIRL_INLINE vec4 act_entries(const uint16_t*& other, const float*& w, int n, const float* x) {
-  constexpr Kind kind = kKind[K];
-  constexpr int C = kind.columns(), L = kind.links(), U = 4;
+  constexpr Pattern pattern = kPattern[K];
+  constexpr int C = pattern.columns(), L = pattern.links(), U = 4;
   vec4 acc[U] = {};
   const auto term = [x](const uint16_t* o, const float* weights) __attribute__((always_inline)) {
     const vec4 v = load4(weights);
-    constexpr auto lane = [](int r) { return kKind[K].has(r) ? kKind[K].offset(r) : 0; };
+    constexpr auto lane = [](int r) { return kPattern[K].has(r) ? kPattern[K].offset(r) : 0; };
     return __builtin_shufflevector(v, v, lane(0), lane(1), lane(2), lane(3)) * values<K>(o, x);
   };
   for (; n >= U; n -= U, other += U * C, w += U * L)
     REWIRL_UNROLL for (int u = 0; u < U; ++u) acc[u] += term(other + u * C, w + u * L);
   for (; n > 0; --n, other += C, w += L) acc[0] += term(other, w);
   const vec4 total = (acc[0] + acc[1]) + (acc[2] + acc[3]);
-  return vec4{kind.has(0) ? total[0] : 0, kind.has(1) ? total[1] : 0, kind.has(2) ? total[2] : 0, kind.has(3) ? total[3] : 0};
+  return vec4{pattern.has(0) ? total[0] : 0, pattern.has(1) ? total[1] : 0, pattern.has(2) ? total[2] : 0, pattern.has(3) ? total[3] : 0};
 }
 
-template <Kinds kinds, size_t... I>
+template <PatternSet patterns, size_t... I>
 REWIRL_INLINE vec4 act_group(const Groups& links, int g, const float* x, std::index_sequence<I...>) {
   const uint16_t* other = links.other + links.column[g];
   const float* w = links.w + links.weight[g];
   const uint16_t* count = links.count + int64_t(sizeof...(I)) * g;
   vec4 total{};
-  ((total += count[I] ? act_entries<kind_of<kinds, I>>(other, w, count[I], x) : vec4{}), ...);
+  ((total += count[I] ? act_entries<pattern_of<patterns, I>>(other, w, count[I], x) : vec4{}), ...);
   return total;
 }
 
-template <Kinds kinds>
+template <PatternSet patterns>
 void act_of(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
   for (int g = 0; g < groups; ++g) {
     const uint16_t* row = links.row + 4 * int64_t(g);
-    vec4 out = act_group<kinds>(links, g, x, Runs<kinds>{}) + vec4{bias[row[0]], bias[row[1]], bias[row[2]], bias[row[3]]};
+    vec4 out = act_group<patterns>(links, g, x, Runs<patterns>{}) + vec4{bias[row[0]], bias[row[1]], bias[row[2]], bias[row[3]]};
     if (relu) out = relu4(out);
     REWIRL_UNROLL for (int r = 0; r < 4; ++r) y[row[r]] = out[r];
   }
 }
 
 void act(const Groups& links, const float* bias, const float* x, float* y, int groups, bool relu) {
-  REWIRL_WITH_KINDS(links.kinds, act_of, links, bias, x, y, groups, relu)
+  REWIRL_WITH_PATTERNS(links.patterns, act_of, links, bias, x, y, groups, relu)
 }
 
 constexpr Kernels table{REWIRL_NAME, W, kQuads, forward, weight_gradients, by_samples, input_gradients, row_sums, act, normalise,

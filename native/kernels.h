@@ -14,9 +14,9 @@ namespace rewirl {
 // per quad and runs like a register-tiled matrix product; of an unstructured wiring two columns that complement each other,
 // one with links to some of the rows and one with links to the others, make a quad; any four links make one of four columns.
 //
-// The rows of a group have about as many links, so that few are left over. Each kind of entry is one run, since a run ends in a
+// The rows of a group have about as many links, so that few are left over. Each pattern of entry is one run, since a run ends in a
 // branch that the processor does not foresee.
-struct Kind {
+struct Pattern {
   int8_t column[4];  // which of the entry's columns each row takes; -1: it has no link here
   constexpr int columns() const {
     int most = -1;
@@ -37,53 +37,63 @@ struct Kind {
     return before;
   }
 };
-constexpr int kKinds = 15;
-constexpr Kind kKind[kKinds] = {
-    {0, 0, 0, 0},                                                                     // one column
-    {0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1}, {1, 1, 1, 0},                           // two: a row against three
-    {0, 0, 1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0},                                         // two against two
-    {0, 1, 2, 3},                                                                     // four
-    {0, 0, -1, -1}, {-1, -1, 0, 0},                                                   // blocks of two that are left
-    {0, -1, -1, -1}, {-1, 0, -1, -1}, {-1, -1, 0, -1}, {-1, -1, -1, 0},               // single links that are left
+// By the rows that share a column: `all` of them, one against the three `others`, two against two, or none. Then what is left over.
+enum PatternName : int8_t {
+  kAllRows,
+  kRow0Others, kRow1Others, kRow2Others, kRow3Others,
+  kRows01Rows23, kRows02Rows13, kRows03Rows12,
+  kFourColumns,
+  kPair01, kPair23,
+  kSingle0, kSingle1, kSingle2, kSingle3,
+  kPatterns,  // how many there are
 };
-// The same looked up, for who learns the kind only at run time.
-struct KindSizes {
-  uint8_t columns[kKinds] = {}, links[kKinds] = {}, offset[kKinds][4] = {};
-  constexpr KindSizes() {
-    for (int i = 0; i < kKinds; ++i) {
-      columns[i] = uint8_t(kKind[i].columns());
-      links[i] = uint8_t(kKind[i].links());
-      for (int r = 0; r < 4; ++r) offset[i][r] = uint8_t(kKind[i].offset(r));
+constexpr Pattern kPattern[kPatterns] = {
+    {0, 0, 0, 0},
+    {0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1}, {1, 1, 1, 0},
+    {0, 0, 1, 1}, {0, 1, 0, 1}, {0, 1, 1, 0},
+    {0, 1, 2, 3},
+    {0, 0, -1, -1}, {-1, -1, 0, 0},
+    {0, -1, -1, -1}, {-1, 0, -1, -1}, {-1, -1, 0, -1}, {-1, -1, -1, 0},
+};
+// The same looked up, for who learns the pattern only at run time.
+struct PatternSizes {
+  uint8_t columns[kPatterns] = {}, links[kPatterns] = {}, offset[kPatterns][4] = {};
+  constexpr PatternSizes() {
+    for (int i = 0; i < kPatterns; ++i) {
+      columns[i] = uint8_t(kPattern[i].columns());
+      links[i] = uint8_t(kPattern[i].links());
+      for (int r = 0; r < 4; ++r) offset[i][r] = uint8_t(kPattern[i].offset(r));
     }
   }
 };
-constexpr KindSizes kSizes;
+constexpr PatternSizes kSizes;
 
-// Which kinds a layer can have, in the order of their runs: nobody looks for others.
-enum class Kinds : uint8_t {
+// Which patterns a layer can have, in the order of their runs: nobody looks for others.
+enum class PatternSet : uint8_t {
   blocks,  // links in blocks, or all of them
   two,     // quads of all sorts and singles
   four,    // quads of four columns and singles, for layers so sparse or so small that there are few others
 };
-struct KindList {
+struct PatternList {
   int size;
-  int8_t kind[kKinds];
+  PatternName pattern[kPatterns];
 };
-constexpr KindList kLists[] = {
-    {8, {0, 5, 9, 10, 11, 12, 13, 14}},
-    {13, {0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14}},
-    {5, {8, 11, 12, 13, 14}},
+constexpr PatternList kLists[] = {
+    {8, {kAllRows, kRows01Rows23, kPair01, kPair23, kSingle0, kSingle1, kSingle2, kSingle3}},
+    {13, {kAllRows, kRow0Others, kRow1Others, kRow2Others, kRow3Others, kRows01Rows23, kRows02Rows13, kRows03Rows12, kFourColumns,
+          kSingle0, kSingle1, kSingle2, kSingle3}},
+    {5, {kFourColumns, kSingle0, kSingle1, kSingle2, kSingle3}},
 };
-constexpr const KindList& list_of(Kinds kinds) { return kLists[int(kinds)]; }
+constexpr const PatternList& list_of(PatternSet set) { return kLists[int(set)]; }
 
 struct Groups {
   const uint32_t* column;  // group g has the columns other[column[g]] .. other[column[g+1]]
   const uint32_t* weight;  // and the weights w[weight[g]] .. w[weight[g+1]]
-  const uint16_t* count;   // for each group how many entries it has of each of the kinds
+  const uint16_t* count;   // for each group how many entries it has of each of the patterns
   const uint16_t* other;
   const uint16_t* row;     // the rows of group g are row[4g] .. row[4g+3], padded to four
   const float* w;          // for each entry one weight per row that it has, in the order of the group's rows
-  Kinds kinds;
+  PatternSet patterns;
   bool all;                // every link is there, and there are only whole groups: quads of one column, all in their order
 };
 

@@ -8,18 +8,18 @@
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
 
-// A group's runs, one for each kind that there can be.
-template <Kinds kinds>
-using Runs = std::make_index_sequence<size_t(list_of(kinds).size)>;
-template <Kinds kinds, size_t run>
-constexpr int kind_of = list_of(kinds).kind[run];
+// A group's runs, one for each pattern that there can be.
+template <PatternSet patterns>
+using Runs = std::make_index_sequence<size_t(list_of(patterns).size)>;
+template <PatternSet patterns, size_t run>
+constexpr int pattern_of = list_of(patterns).pattern[run];
 
-// Calls f<kinds>() for the kinds that are given.
-#define REWIRL_WITH_KINDS(given, f, ...)                  \
+// Calls f<patterns>() for the patterns that are given.
+#define REWIRL_WITH_PATTERNS(given, f, ...)                  \
   switch (given) {                                        \
-    case Kinds::blocks: return f<Kinds::blocks>(__VA_ARGS__); \
-    case Kinds::two: return f<Kinds::two>(__VA_ARGS__);       \
-    default: return f<Kinds::four>(__VA_ARGS__);              \
+    case PatternSet::blocks: return f<PatternSet::blocks>(__VA_ARGS__); \
+    case PatternSet::two: return f<PatternSet::two>(__VA_ARGS__);       \
+    default: return f<PatternSet::four>(__VA_ARGS__);              \
   }
 
 // Vectors of batch per panel. 4·P sums, P activations and a weight must fit the registers, and a panel of 256 features

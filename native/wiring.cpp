@@ -101,13 +101,13 @@ std::vector<uint16_t> order_of(const Rows& rows, bool sort) {
   return out;
 }
 
-// A quad of two columns saves two loads, and each kind of them ends in a branch that the processor does not foresee: there
+// A quad of two columns saves two loads, and each pattern of them ends in a branch that the processor does not foresee: there
 // must be several in a group.
-Kinds kinds_for(int rows, int columns, int64_t links, int block) {
+PatternSet patterns_for(int rows, int columns, int64_t links, int block) {
   const double density = double(links) / rows / columns, empty = 1 - density;
-  if (block > 1 || empty == 0) return Kinds::blocks;
-  const double split = columns * density * density * empty * empty;  // about so many has a kind that splits rows two and two
-  return split >= 4 || density > 0.5 ? Kinds::two : Kinds::four;
+  if (block > 1 || empty == 0) return PatternSet::blocks;
+  const double split = columns * density * density * empty * empty;  // about so many has a pattern that splits rows two and two
+  return split >= 4 || density > 0.5 ? PatternSet::two : PatternSet::four;
 }
 
 void group_outputs(const Rows& rows, GroupedLinks& to, ByPosition& order) {
@@ -120,15 +120,15 @@ void group_outputs(const Rows& rows, GroupedLinks& to, ByPosition& order) {
 // Calls f(column, slot) for every link of the row that is number r of group g.
 template <class F>
 void for_each_link(const GroupedLinks& links, int g, int r, const F& f) {
-  const KindList& list = list_of(links.kinds);
+  const PatternList& list = list_of(links.patterns);
   const uint16_t* other = links.other.data() + links.column[g];
   uint32_t slot = links.first_weights()[g];
   for (int i = 0; i < list.size; ++i) {
-    const int kind = list.kind[i], n = links.count[size_t(g) * list.size + i];
-    const int columns = kSizes.columns[kind], per_entry = kSizes.links[kind];
-    if (kKind[kind].has(r)) {
-      const uint16_t* column = other + kKind[kind].column[r];
-      uint32_t at = slot + kSizes.offset[kind][r];
+    const int pattern = list.pattern[i], n = links.count[size_t(g) * list.size + i];
+    const int columns = kSizes.columns[pattern], per_entry = kSizes.links[pattern];
+    if (kPattern[pattern].has(r)) {
+      const uint16_t* column = other + kPattern[pattern].column[r];
+      uint32_t at = slot + kSizes.offset[pattern][r];
       for (int j = 0; j < n; ++j, column += columns, at += per_entry) f(*column, at);
     }
     other += n * columns;
@@ -138,13 +138,13 @@ void for_each_link(const GroupedLinks& links, int g, int r, const F& f) {
 
 // Adds to counts[c] how many links have column c.
 void count_by_columns(const GroupedLinks& links, uint32_t* counts) {
-  const KindList& list = list_of(links.kinds);
+  const PatternList& list = list_of(links.patterns);
   const uint16_t* other = links.other.data();
   for (size_t run = 0; run < links.count.size(); ++run) {
-    const Kind& kind = kKind[list.kind[run % size_t(list.size)]];
-    const int columns = kind.columns();
+    const Pattern& pattern = kPattern[list.pattern[run % size_t(list.size)]];
+    const int columns = pattern.columns();
     for (int c = 0; c < columns; ++c)
-      for (int j = 0, rows = kind.rows_of(c); j < links.count[run]; ++j) counts[other[j * columns + c]] += uint32_t(rows);
+      for (int j = 0, rows = pattern.rows_of(c); j < links.count[run]; ++j) counts[other[j * columns + c]] += uint32_t(rows);
     other += links.count[run] * columns;
   }
 }
@@ -182,13 +182,13 @@ void group(const Shape& shape, bool sort_inputs, ByPosition& order, GroupedLayer
   Rows& inputs = by_inputs(shape, order.positions);
   const Rows& outputs = by_outputs(shape, inputs);
   to.outputs.row = order_of(outputs, shape.block == 1);
-  to.outputs.kinds = kinds_for(shape.n_out, shape.n_in, outputs.links(), shape.block);
+  to.outputs.patterns = patterns_for(shape.n_out, shape.n_in, outputs.links(), shape.block);
   to.outputs.all = shape.n_out % 4 == 0 && int64_t(outputs.links()) == int64_t(shape.n_in) * shape.n_out;
   group_outputs(outputs, to.outputs, order);
   if (!to.has_inputs()) return;
 
   to.inputs.row = order_of(inputs, sort_inputs);
-  to.inputs.kinds = kinds_for(shape.n_in, shape.n_out, inputs.links(), 1);
+  to.inputs.patterns = patterns_for(shape.n_in, shape.n_out, inputs.links(), 1);
   inputs.link = order.slot.data();
   to.slot.resize(inputs.links());
   uint32_t* slot = to.slot.data();
@@ -198,7 +198,7 @@ void group(const Shape& shape, bool sort_inputs, ByPosition& order, GroupedLayer
 GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, ByPosition& order) {
   GroupedLinks out;
   out.row = outputs.row;
-  out.kinds = shape.block > 1 ? Kinds::blocks : Kinds::four;
+  out.patterns = shape.block > 1 ? PatternSet::blocks : PatternSet::four;
   group_outputs(by_outputs(shape, by_inputs(shape, order.positions)), out, order);
   return out;
 }

@@ -12,15 +12,15 @@ namespace rewirl {
 struct GroupedLinks {
   std::vector<uint32_t> column, weight;     // weight is empty by four, where it would be the same as column
   std::vector<uint16_t> count, other, row;  // row: padded to whole groups
-  Kinds kinds = Kinds::four;
+  PatternSet patterns = PatternSet::four;
   bool all = false;
 
   Groups view(const float* w) const {
-    return {column.data(), first_weights().data(), count.data(), other.data(), row.data(), w, kinds, all};
+    return {column.data(), first_weights().data(), count.data(), other.data(), row.data(), w, patterns, all};
   }
   int groups() const { return int(column.size()) - 1; }
   int64_t links() const { return column.empty() ? 0 : first_weights().back(); }
-  const std::vector<uint32_t>& first_weights() const { return kinds == Kinds::four ? column : weight; }
+  const std::vector<uint32_t>& first_weights() const { return patterns == PatternSet::four ? column : weight; }
   int64_t bytes() const {
     return int64_t(column.size() + weight.size()) * 4 + int64_t(count.size() + other.size() + row.size()) * 2;
   }
@@ -51,7 +51,7 @@ struct GroupedLayer {
   GroupedLinks outputs, inputs;
   std::vector<uint32_t> slot;
 
-  bool has_inputs() const { return outputs.kinds != Kinds::blocks; }
+  bool has_inputs() const { return outputs.patterns != PatternSet::blocks; }
 };
 // Made from the order's positions, which get their slots.
 void group(const Shape& shape, bool sort_inputs, ByPosition& order, GroupedLayer& to);
