@@ -40,6 +40,17 @@ void normalise_one(float* z, int n) {
   for (int i = 0; i < n; ++i) z[i] = z[i] < mean ? 0 : float((z[i] - mean) * scale);
 }
 
+// Calls work for parts of the groups begin .. end that have about as many links, one for each thread.
+void for_groups(const Groups& links, int begin, int end, int64_t batch, const std::function<void(int, int)>& work) {
+  const uint32_t *first = links.weight + begin, *last = links.weight + end;
+  const int64_t n = *last - *first;
+  parallel(n, 1, n * batch, [&](int64_t from, int64_t to) {
+    // The groups whose first link is among these; also groups without links have results, all zero.
+    const auto group = [&](int64_t link) { return int(std::lower_bound(first, last, *first + link) - links.weight); };
+    work(from == 0 ? begin : group(from), to == n ? end : group(to));
+  });
+}
+
 }  // namespace
 
 void clear_padding(const Batch& x) {
@@ -96,6 +107,20 @@ const float* Layer::weights_by_inputs(const float* flat) {
   return to;
 }
 
+void Layer::forward(const float* weights, const float* bias, const Groups& extra, const Batch& x, bool relu, const Batch& y) const {
+  Forward args{};
+  args.links = outputs.view(weights);
+  args.extra = extra;
+  args.bias = bias;
+  args.x = x.data();
+  args.y = y.data();
+  args.stride = x.stride();
+  args.batch = int(x.size());
+  args.rows = shape.n_out;
+  args.relu = relu;
+  for_groups(args.links, 0, outputs.groups(), args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
+}
+
 void Layer::input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx) {
   const int batch = int(dy.size());
   if (has_inputs()) {
@@ -118,16 +143,6 @@ void Layer::input_gradients(const float* flat, const Batch& dy, const Batch* gat
                             dy.stride(), batch, shape.n_out, shape.n_in, begin, end};
   const int vectors = (batch + use.width - 1) / use.width;
   parallel(vectors, 1, links() * batch, [&](int64_t b, int64_t e) { use.input_gradients(args, int(b), int(e)); });
-}
-
-void for_groups(const Groups& links, int begin, int end, int64_t batch, const std::function<void(int, int)>& work) {
-  const uint32_t *first = links.weight + begin, *last = links.weight + end;
-  const int64_t n = *last - *first;
-  parallel(n, 1, n * batch, [&](int64_t from, int64_t to) {
-    // The groups whose first link is among these; also groups without links have results, all zero.
-    const auto group = [&](int64_t link) { return int(std::lower_bound(first, last, *first + link) - links.weight); };
-    work(from == 0 ? begin : group(from), to == n ? end : group(to));
-  });
 }
 
 void normalise(const Batch& z, float* normal, const Batch& y, float* scale) {
@@ -192,18 +207,9 @@ Batch Network::forward(const Batch& x) {
   input_ = x;
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
-    const Batch& in = l == 0 ? x : out_[l - 1];
-    Forward args{};
-    args.links = layer.outputs.view(w_.get() + layer.weight_at);
-    args.bias = w_.get() + layer.bias_at;
-    args.x = in.data();
+    const float *weights = w_.get() + layer.weight_at, *bias = w_.get() + layer.bias_at;
     const bool hidden = l + 1 < layers_.size();
-    args.y = out_[l].data();
-    args.stride = in.stride();
-    args.batch = int(in.size());
-    args.rows = layer.shape.n_out;
-    args.relu = hidden && !layer_norm_;
-    for_groups(args.links, 0, layer.outputs.groups(), args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
+    layer.forward(weights, bias, {}, l == 0 ? x : out_[l - 1], hidden && !layer_norm_, out_[l]);
     if (hidden && layer_norm_) normalise(out_[l], normal_[l].data(), out_[l], scale_[l].get());
   }
   ready_ = true;

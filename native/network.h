@@ -1,7 +1,6 @@
 // A multi-layer perceptron that holds nothing but its links.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,6 +27,8 @@ struct Layer : GroupedLayer {
   void wire(GroupedLayer& links) noexcept;
   // Kept until a few others were asked: who adapts a network asks each layer twice.
   const ByPosition& order() const;
+  // y = W x + bias, with weights in the order of `outputs`; and with those of `extra` links of a target, if there are any.
+  void forward(const float* weights, const float* bias, const Groups& extra, const Batch& x, bool relu, const Batch& y) const;
   // dx = Wᵀ dy for the inputs begin .. end, zeroed where gate, if there is one, is not positive.
   void input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx);
   // The weights as the backward pass reads them, copied anew if they have changed: then and not earlier, while they are in the caches.
@@ -118,8 +119,5 @@ class Network {
 
 // Layer normalisation of the hidden outputs z, where they are, with what the backward pass needs unless it is null.
 void normalise(const Batch& z, float* normal, const Batch& y, float* scale);
-
-// Calls work for parts of the groups begin .. end that have about as many links, one for each thread.
-void for_groups(const Groups& links, int begin, int end, int64_t batch, const std::function<void(int, int)>& work);
 
 }  // namespace rewirl

@@ -98,18 +98,10 @@ Batch Target::forward(const Batch& x) {
     const TargetLayer& mine = layers_[l];
     const bool last = l + 1 == layers.size();
     const Batch out = last ? out_ : scratch().at(l % 2, layer.shape.n_out, x.size());
-    Forward args{};
-    args.links = layer.outputs.view(mine.weights.get());
-    if (mine.extra.links() > 0) args.extra = mine.extra.view(mine.extra.weights.get());
-    args.bias = mine.bias.get();
-    args.x = in.data();
-    args.y = out.data();
-    args.stride = in.stride();
-    args.batch = int(in.size());
-    args.rows = layer.shape.n_out;
-    args.relu = !last && !online_->layer_norm();
-    for_groups(args.links, 0, layer.outputs.groups(), args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
-    if (!last && online_->layer_norm()) normalise(out, nullptr, out, nullptr);
+    const bool normalised = !last && online_->layer_norm();
+    const Groups extra = mine.extra.links() > 0 ? mine.extra.view(mine.extra.weights.get()) : Groups{};
+    layer.forward(mine.weights.get(), mine.bias.get(), extra, in, !last && !normalised, out);
+    if (normalised) normalise(out, nullptr, out, nullptr);
     in = out;
   }
   return out_;
