@@ -66,7 +66,7 @@ struct Run {
   uint32_t size;
 };
 
-// Memory for one group after the other, kept from call to call: to ask the system for it anew takes longer than the work.
+// Memory for one group after the other.
 struct Room {
   std::vector<uint8_t> rows;       // of each column the rows of its part
   std::vector<uint32_t> link;      // and its links, one for each row
@@ -77,10 +77,6 @@ struct Room {
   std::vector<uint32_t> left_link;
   std::vector<uint16_t> other;
 };
-inline Room& room() {
-  static thread_local Room mine;
-  return mine;
-}
 
 // Fills `to`, whose rows and patterns are chosen, and calls put(link, slot) for every link. Quads of one or two columns come in
 // multiples of `unit`, but in blocks.
@@ -88,8 +84,8 @@ inline Room& room() {
 template <class Put>
 class Grouping {
  public:
-  Grouping(GroupedLinks& to, const Rows& rows, uint32_t unit, Put put)
-      : to_(to), rows_(rows), unit_(unit), put_(put), room_(room()), stride_(size_t(rows.columns) + 8) {
+  Grouping(GroupedLinks& to, const Rows& rows, uint32_t unit, Room& room, Put put)
+      : to_(to), rows_(rows), unit_(unit), put_(put), room_(room), stride_(size_t(rows.columns) + 8) {
     room_.rows.assign(stride_, 0);
     room_.link.resize(4 * stride_);
     room_.alike.resize(16 * stride_);

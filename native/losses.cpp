@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "runtime.h"
-#include "scratch.h"
+#include "workspace.h"
 
 namespace rewirl {
 
@@ -92,8 +92,9 @@ void soft_bellman(const Batch& reward, const Batch& terminated, const Batch& q1,
 
 std::pair<double, double> regress(Network& net, const Batch& x, const Batch& y, const AdamOptions& adam) {
   const Batch q = net.forward(x);
-  scratch().owner = 0;  // what another network's backward left there is gone
-  const Batch dq = scratch().at(net.layers().size() - 1, q.features(), q.size());  // behind those of hidden layers
+  Workspace& work = workspace();
+  work.owner = 0;  // what another network's backward left there is gone
+  const Batch dq = work.at(net.layers().size() - 1, q.features(), q.size());  // behind those of hidden layers
   const auto loss = squared_error(q, y, dq);
   if (!std::isfinite(loss.first)) return loss;
   net.backward(dq, true, 0, 0);

@@ -1,15 +1,14 @@
 #include "network.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <sstream>
 #include <stdexcept>
 
 #include "runtime.h"
-#include "scratch.h"
 #include "target.h"
+#include "workspace.h"
 
 namespace rewirl {
 
@@ -65,31 +64,27 @@ Layer::Layer(const Shape& shape_, const int64_t* positions, int64_t n_positions,
   require(n_positions > 0, "a layer needs at least one link");
   check_positions(shape, positions, n_positions, order.positions);
   GroupedLayer made;
-  group(order, made);
+  group(order, made, workspace().wiring);
   wire(made);
   back_weights = aligned_floats(int64_t(slot.size()));
 }
 
-void Layer::group(ByPosition& order, GroupedLayer& to) const { rewirl::group(shape, !first, order, to); }
+void Layer::group(ByPosition& order, GroupedLayer& to, WiringRoom& room) const {
+  rewirl::group(shape, !first, order, to, room);
+}
 
 void Layer::wire(GroupedLayer& links) noexcept {
   std::swap(static_cast<GroupedLayer&>(*this), links);
   wiring = new_number();
 }
 
-const ByPosition& Layer::order() const {
-  struct Kept {
-    ByPosition order;
-    uint64_t whose = 0;
-  };
-  static thread_local std::array<Kept, 4> kept;
-  static thread_local size_t next = 0;
-  for (const Kept& one : kept)
-    if (one.whose == wiring) return one.order;
-  Kept& oldest = kept[next++ % kept.size()];
-  oldest.whose = 0;  // of nobody until it is whole
+const ByPosition& Layer::order(Workspace& work) const {
+  for (const auto& kept : work.orders)
+    if (kept.wiring == wiring) return kept.order;
+  auto& oldest = work.orders[work.next_order++ % work.orders.size()];
+  oldest.wiring = 0;  // of nobody until it is whole
   by_position(shape, outputs, oldest.order);
-  oldest.whose = wiring;
+  oldest.wiring = wiring;
   return oldest.order;
 }
 
@@ -121,7 +116,8 @@ void Layer::forward(const float* weights, const float* bias, const Groups& extra
   for_groups(args.links, 0, outputs.groups(), args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
 }
 
-void Layer::input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx) {
+void Layer::input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx,
+                            Workspace& work) {
   const int batch = int(dy.size());
   if (has_inputs()) {
     Forward args{};
@@ -138,7 +134,7 @@ void Layer::input_gradients(const float* flat, const Batch& dy, const Batch* gat
     return;
   }
   const Kernels& use = kernels();
-  float* sums = outputs.all ? nullptr : scratch().numbers(shape.n_in * dx.stride());
+  float* sums = outputs.all ? nullptr : work.numbers(shape.n_in * dx.stride());
   const InputGradients args{outputs.view(flat + weight_at), dy.data(), gate ? gate->data() : nullptr, dx.data(), sums,
                             dy.stride(), batch, shape.n_out, shape.n_in, begin, end};
   const int vectors = (batch + use.width - 1) / use.width;
@@ -231,8 +227,9 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
           "dy is the network's own gradient of its inputs, which backward overwrites: give it a copy");
   clear_padding(dy);
   if (inputs && input_delta_.size() != dy.size()) input_delta_ = Batch(layers_[0].shape.n_in, dy.size());
-  const auto delta_at = [&](int64_t l) { return scratch().at(size_t(l), layers_[l].shape.n_out, dy.size()); };
-  scratch().owner = backward_ = new_number();
+  Workspace& work = workspace();
+  const auto delta_at = [&](int64_t l) { return work.at(size_t(l), layers_[l].shape.n_out, dy.size()); };
+  work.owner = backward_ = new_number();
   const Kernels& use = kernels();  // one for all: what by_samples writes, its own weight_gradients reads
   for (int64_t l = int64_t(layers_.size()) - 1; l >= 0; --l) {
     Layer& layer = layers_[l];
@@ -248,7 +245,7 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
       args.batch = int(in.size());
       args.columns = layer.shape.n_in;
       if (args.links.all) {
-        float* samples = scratch().numbers(room_by_samples(args.batch, args.columns));
+        float* samples = work.numbers(room_by_samples(args.batch, args.columns));
         use.by_samples(args.x, args.stride, args.batch, args.columns, samples);
         args.samples = samples;
       }
@@ -259,7 +256,8 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
     if (l == 0 && !inputs) break;
     // Of the network's own inputs only begin .. end are wanted.
     const int from = l > 0 ? 0 : int(begin), to = l > 0 ? layer.shape.n_in : int(end);
-    layer.input_gradients(w_.get(), delta, l > 0 ? &in : nullptr, from, to, l > 0 ? delta_at(l - 1) : input_delta_);
+    layer.input_gradients(w_.get(), delta, l > 0 ? &in : nullptr, from, to, l > 0 ? delta_at(l - 1) : input_delta_,
+                          work);
     if (layer_norm_ && l > 0) {
       const Batch d = delta_at(l - 1);
       const ThroughNormalise args{d.data(), normal_[l - 1].data(), scale_[l - 1].get(), d.stride(), int(d.features())};
@@ -312,14 +310,14 @@ void Network::act(const float* x, float* y) {
 
 void Network::by_position(int64_t index, int64_t* positions, int64_t* slots) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const ByPosition& order = layer(index).order();
+  const ByPosition& order = layer(index).order(workspace());
   std::copy(order.positions.begin(), order.positions.end(), positions);
   for (const uint32_t slot : order.slot) *slots++ = layer(index).weight_at + slot;
 }
 
 void Network::weights_by_position(int64_t index, int64_t* positions, float* weights) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const ByPosition& order = layer(index).order();
+  const ByPosition& order = layer(index).order(workspace());
   const float* w = w_.get() + layer(index).weight_at;
   std::copy(order.positions.begin(), order.positions.end(), positions);
   for (const uint32_t slot : order.slot) *weights++ = w[slot];
@@ -334,25 +332,26 @@ void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, c
   for (int64_t k = 0; second_moments && k < n_grown * layer.shape.block; ++k)
     require(second_moments[k] >= 0 && std::isfinite(second_moments[k]),
             "a second moment must be a finite number that is not negative, not ", second_moments[k]);
-  static thread_local ByPosition after;  // kept: fresh memory would cost more than the work
-  static thread_local Passage passage;
+  Workspace& work = workspace();
+  ByPosition& after = work.after;
+  Passage& passage = work.passage;
   check_positions(layer.shape, dropped, n_dropped, passage.dropped);
   check_positions(layer.shape, grown, n_grown, passage.grown);
-  const ByPosition& before = layer.order();
+  const ByPosition& before = layer.order(work);
   replace(before, passage, after);
   GroupedLayer made;  // not kept: a layer holds what it needs, and no more
-  layer.group(after, made);
-  follow(layer.shape.block, before, after, passage);
+  layer.group(after, made, work.wiring);
+  follow(layer.shape.block, before, after, passage, work.wiring);
   std::vector<Target::Moved> moved;
-  for (Target* target : targets_) moved.push_back(target->moved(index, before, after, passage, made.outputs));
+  for (Target* target : targets_) moved.push_back(target->moved(index, before, after, passage, made.outputs, work.wiring));
   // Up to here nothing has changed, should memory have run out; from here on nothing needs any.
   layer.wire(made);
-  for (float* flat : {w_.get(), m_.get(), v_.get()}) carry(passage, flat + layer.weight_at);
+  for (float* flat : {w_.get(), m_.get(), v_.get()}) carry(passage, flat + layer.weight_at, work.wiring);
   const int64_t block = layer.shape.block;
   for (int64_t k = 0; second_moments && k < n_grown * block; ++k)
     v_.get()[layer.weight_at + after.slot[passage.come[k / block] * block + k % block]] = second_moments[k];
   std::fill_n(g_.get() + layer.weight_at, layer.links(), 0.0f);  // they belonged to other links
-  for (size_t t = 0; t < targets_.size(); ++t) targets_[t]->rewired(index, passage, std::move(moved[t]));
+  for (size_t t = 0; t < targets_.size(); ++t) targets_[t]->rewired(index, passage, std::move(moved[t]), work.wiring);
   weights_changed();
 }
 
@@ -373,10 +372,10 @@ Batch Network::layer_input(int64_t index) const {
 Batch Network::layer_delta(int64_t index) const {
   std::lock_guard<std::mutex> lock(mutex_);
   layer(index);
-  require(backward_ != 0 && scratch().owner == backward_,
+  require(backward_ != 0 && workspace().owner == backward_,
           "the gradients at hidden outputs are gone: ask right after this network's backward, in the same thread");
   require(index + 1 < int64_t(layers_.size()), "the gradient at the last output is the one given to backward");
-  return scratch().at(size_t(index), layers_[index].shape.n_out, input_.size());
+  return workspace().at(size_t(index), layers_[index].shape.n_out, input_.size());
 }
 
 std::map<std::string, int64_t> Network::bytes() const {

@@ -14,6 +14,7 @@
 namespace rewirl {
 
 class Target;
+struct Workspace;
 
 // A layer's links by outputs, whose order is that of the weights, gradients and moments in the network's flat arrays; and, unless they
 // are in blocks, the same links by inputs with a copy of the weights in that order, which the gradient of the layer's input needs.
@@ -22,15 +23,16 @@ struct Layer : GroupedLayer {
   Layer(const Shape& shape, const int64_t* positions, int64_t n_positions, bool first);
 
   // The order's positions, checked, as such a layer has them; they get their slots.
-  void group(ByPosition& order, GroupedLayer& to) const;
+  void group(ByPosition& order, GroupedLayer& to, WiringRoom& room) const;
   // Swaps the links that it has with others.
   void wire(GroupedLayer& links) noexcept;
-  // Kept until a few others were asked: who adapts a network asks each layer twice.
-  const ByPosition& order() const;
+  // Kept in the workspace until a few other layers were asked.
+  const ByPosition& order(Workspace& work) const;
   // y = W x + bias, with weights in the order of `outputs`; and with those of `extra` links of a target, if there are any.
   void forward(const float* weights, const float* bias, const Groups& extra, const Batch& x, bool relu, const Batch& y) const;
   // dx = Wᵀ dy for the inputs begin .. end, zeroed where gate, if there is one, is not positive.
-  void input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx);
+  void input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx,
+                       Workspace& work);
   // The weights as the backward pass reads them, copied anew if they have changed: then and not earlier, while they are in the caches.
   const float* weights_by_inputs(const float* flat);
   int64_t links() const { return outputs.links(); }

@@ -83,6 +83,7 @@ std::shared_ptr<Pool>& pool() {
 }
 
 std::atomic<int64_t> nanoseconds{0};
+// Of each thread: Sections that it is in, and whether it works on one of the jobs of `each`.
 thread_local int depth = 0;
 thread_local bool in_each = false;
 

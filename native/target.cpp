@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "runtime.h"
-#include "scratch.h"
+#include "workspace.h"
 
 namespace rewirl {
 
@@ -44,10 +44,11 @@ std::vector<Loose> not_zero(const ByPosition& order, size_t n, const float* weig
 }
 
 // Links beside those of the network's layer.
-ExtraLinks extra_links(const Shape& shape, const GroupedLinks& outputs, std::vector<Position> positions, const float* values) {
+ExtraLinks extra_links(const Shape& shape, const GroupedLinks& outputs, std::vector<Position> positions, const float* values,
+                       WiringRoom& room) {
   ExtraLinks out;
   out.order.positions = std::move(positions);
-  if (!out.order.positions.empty()) static_cast<GroupedLinks&>(out) = beside(outputs, shape, out.order);
+  if (!out.order.positions.empty()) static_cast<GroupedLinks&>(out) = beside(outputs, shape, out.order, room);
   out.weights = aligned_floats(int64_t(out.order.slot.size()));
   for (size_t k = 0; k < out.order.slot.size(); ++k) out.weights.get()[out.order.slot[k]] = values[k];
   return out;
@@ -91,13 +92,14 @@ Batch Target::forward(const Batch& x) {
   if (out_.size() != x.size()) out_ = Batch(layers.back().shape.n_out, x.size());
   if (x.memory() == out_.memory())
     throw std::invalid_argument("the batch is the target's own output, which forward overwrites: give it a copy");
-  scratch().owner = 0;
+  Workspace& work = workspace();
+  work.owner = 0;
   Batch in = x;
   for (size_t l = 0; l < layers.size(); ++l) {
     const Layer& layer = layers[l];
     const TargetLayer& mine = layers_[l];
     const bool last = l + 1 == layers.size();
-    const Batch out = last ? out_ : scratch().at(l % 2, layer.shape.n_out, x.size());
+    const Batch out = last ? out_ : work.at(l % 2, layer.shape.n_out, x.size());
     const bool normalised = !last && online_->layer_norm();
     const Groups extra = mine.extra.links() > 0 ? mine.extra.view(mine.extra.weights.get()) : Groups{};
     layer.forward(mine.weights.get(), mine.bias.get(), extra, in, !last && !normalised, out);
@@ -164,7 +166,7 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
     const auto put_positions = [&](const ByPosition& order, int64_t from) {
       for (size_t i = 0; i < order.positions.size(); ++i) position[from + order.slot[i * block] / block] = order.positions[i];
     };
-    put_positions(layer.order(), 0);
+    put_positions(layer.order(workspace()), 0);
     put_positions(mine.extra.order, k);
     std::sort(equal.begin(), equal.end(), [&](int64_t a, int64_t b) { return position[a] < position[b]; });
   }
@@ -194,7 +196,7 @@ uint64_t Target::nth_smallest(int64_t n, int64_t nth, float limit) {
 }
 
 Target::Moved Target::moved(int64_t index, const ByPosition& before, const ByPosition& after, const Passage& passage,
-                            const GroupedLinks& outputs) const {
+                            const GroupedLinks& outputs, WiringRoom& room) const {
   const TargetLayer& mine = layers_[index];
   const Shape& shape = online_->layers()[index].shape;
   const size_t b = size_t(shape.block);
@@ -229,13 +231,13 @@ Target::Moved Target::moved(int64_t index, const ByPosition& before, const ByPos
     d += next_gone;
     e += !next_gone;
   }
-  out.extra = extra_links(shape, outputs, std::move(positions), values.data());
+  out.extra = extra_links(shape, outputs, std::move(positions), values.data(), room);
   return out;
 }
 
-void Target::rewired(int64_t index, const Passage& passage, Moved moved) noexcept {
+void Target::rewired(int64_t index, const Passage& passage, Moved moved, WiringRoom& room) noexcept {
   TargetLayer& mine = layers_[index];
-  carry(passage, mine.weights.get());
+  carry(passage, mine.weights.get(), room);
   for (const auto& [slot, value] : moved.back) mine.weights.get()[slot] = value;
   mine.extra = std::move(moved.extra);
 }
@@ -253,11 +255,12 @@ void Target::set_extra(int64_t index, const int64_t* positions, int64_t n, const
   const Layer& online = online_->layer(index);
   std::vector<Position> checked;
   check_positions(online.shape, positions, n, checked);
-  const std::vector<Position>& taken = online.order().positions;
+  Workspace& work = workspace();
+  const std::vector<Position>& taken = online.order(work).positions;
   for (int64_t k = 0; k < n; ++k)
     if (std::binary_search(taken.begin(), taken.end(), checked[k]))
       throw std::invalid_argument("extra link " + std::to_string(k) + " of a target is also a link of its network");
-  layers_[index].extra = extra_links(online.shape, online.outputs, std::move(checked), values);
+  layers_[index].extra = extra_links(online.shape, online.outputs, std::move(checked), values, work.wiring);
 }
 
 std::pair<int64_t, int64_t> Target::alive(int64_t index) const {

@@ -40,8 +40,8 @@ class Target {
     ExtraLinks extra;
   };
   Moved moved(int64_t layer, const ByPosition& before, const ByPosition& after, const Passage& passage,
-              const GroupedLinks& outputs) const;
-  void rewired(int64_t layer, const Passage& passage, Moved moved) noexcept;
+              const GroupedLinks& outputs, WiringRoom& room) const;
+  void rewired(int64_t layer, const Passage& passage, Moved moved, WiringRoom& room) noexcept;
 
   const std::shared_ptr<Network>& online() const { return online_; }
   const TargetLayer& layer(int64_t index) const;

@@ -9,24 +9,13 @@
 #include "grouping.h"
 #include "limits.h"
 #include "runtime.h"
+#include "workspace.h"
 
 namespace rewirl {
 
 namespace {
 
 std::string str(int64_t n) { return std::to_string(n); }
-
-// Memory for the steps in between, kept from call to call: to ask the system for it anew takes longer than the work itself.
-struct Workspace {
-  Rows by_inputs, by_outputs;
-  std::vector<uint32_t> link;
-  std::vector<float> was;
-};
-
-Workspace& workspace() {
-  static thread_local Workspace mine;
-  return mine;
-}
 
 size_t padded(int rows) { return size_t(rows + 3) / 4 * 4; }
 
@@ -42,8 +31,8 @@ size_t below(const Position* positions, size_t n, Position limit) {
 }
 
 // One link for each position, or as many as a block has.
-Rows& by_inputs(const Shape& shape, const std::vector<Position>& positions) {
-  Rows& out = workspace().by_inputs;
+Rows& by_inputs(const Shape& shape, const std::vector<Position>& positions, WiringRoom& room) {
+  Rows& out = room.by_inputs;
   const uint64_t per_input = uint64_t(shape.n_out / shape.block);
   const size_t n = positions.size(), links = n * shape.block;
   out.columns = shape.n_out;
@@ -64,15 +53,15 @@ Rows& by_inputs(const Shape& shape, const std::vector<Position>& positions) {
 }
 
 // The same by outputs: a stable counting sort, so that inputs ascend. Links are known by their numbers in the order by inputs.
-const Rows& by_outputs(const Shape& shape, const Rows& by_inputs) {
-  Rows& out = workspace().by_outputs;
+const Rows& by_outputs(const Shape& shape, const Rows& by_inputs, WiringRoom& room) {
+  Rows& out = room.by_outputs;
   const uint32_t links = by_inputs.links();
   out.columns = shape.n_in;
   out.begin.assign(padded(shape.n_out) + 2, 0);
   for (uint32_t k = 0; k < links; ++k) ++out.begin[by_inputs.column[k] + 2];
   for (size_t row = 2; row < out.begin.size(); ++row) out.begin[row] += out.begin[row - 1];
   out.column.resize(links);
-  auto& link = workspace().link;
+  auto& link = room.link;
   link.resize(links);
   out.link = link.data();
   uint32_t* next = out.begin.data() + 1;  // begins one later for now: what is filled ends where the next row begins
@@ -110,11 +99,11 @@ PatternSet patterns_for(int rows, int columns, int64_t links, int block) {
   return split >= 4 || density > 0.5 ? PatternSet::two : PatternSet::four;
 }
 
-void group_outputs(const Rows& rows, GroupedLinks& to, ByPosition& order) {
+void group_outputs(const Rows& rows, GroupedLinks& to, ByPosition& order, WiringRoom& room) {
   order.slot.resize(rows.links());
   uint32_t* slot = order.slot.data();
   const auto unit = uint32_t(kernels().quads);
-  grouping::Grouping(to, rows, unit, [slot](uint32_t link, uint32_t at) { slot[link] = at; });
+  grouping::Grouping(to, rows, unit, room.grouping, [slot](uint32_t link, uint32_t at) { slot[link] = at; });
 }
 
 // Calls f(column, slot) for every link of the row that is number r of group g.
@@ -178,13 +167,13 @@ void check_positions(const Shape& shape, const int64_t* positions, int64_t n, st
   }
 }
 
-void group(const Shape& shape, bool sort_inputs, ByPosition& order, GroupedLayer& to) {
-  Rows& inputs = by_inputs(shape, order.positions);
-  const Rows& outputs = by_outputs(shape, inputs);
+void group(const Shape& shape, bool sort_inputs, ByPosition& order, GroupedLayer& to, WiringRoom& room) {
+  Rows& inputs = by_inputs(shape, order.positions, room);
+  const Rows& outputs = by_outputs(shape, inputs, room);
   to.outputs.row = order_of(outputs, shape.block == 1);
   to.outputs.patterns = patterns_for(shape.n_out, shape.n_in, outputs.links(), shape.block);
   to.outputs.all = shape.n_out % 4 == 0 && int64_t(outputs.links()) == int64_t(shape.n_in) * shape.n_out;
-  group_outputs(outputs, to.outputs, order);
+  group_outputs(outputs, to.outputs, order, room);
   if (!to.has_inputs()) return;
 
   to.inputs.row = order_of(inputs, sort_inputs);
@@ -192,14 +181,14 @@ void group(const Shape& shape, bool sort_inputs, ByPosition& order, GroupedLayer
   inputs.link = order.slot.data();
   to.slot.resize(inputs.links());
   uint32_t* slot = to.slot.data();
-  grouping::Grouping(to.inputs, inputs, 1, [slot](uint32_t link, uint32_t at) { slot[at] = link; });
+  grouping::Grouping(to.inputs, inputs, 1, room.grouping, [slot](uint32_t link, uint32_t at) { slot[at] = link; });
 }
 
-GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, ByPosition& order) {
+GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, ByPosition& order, WiringRoom& room) {
   GroupedLinks out;
   out.row = outputs.row;
   out.patterns = shape.block > 1 ? PatternSet::blocks : PatternSet::four;
-  group_outputs(by_outputs(shape, by_inputs(shape, order.positions)), out, order);
+  group_outputs(by_outputs(shape, by_inputs(shape, order.positions, room), room), out, order, room);
   return out;
 }
 
@@ -256,10 +245,10 @@ void replace(const ByPosition& before, Passage& passage, ByPosition& after) {
   after.positions.resize(n);
 }
 
-void follow(int block, const ByPosition& before, const ByPosition& after, Passage& passage) {
+void follow(int block, const ByPosition& before, const ByPosition& after, Passage& passage, WiringRoom& room) {
   const size_t b = size_t(block), n = after.slot.size();
   passage.from.resize(n);
-  workspace().was.resize(n + 1);
+  room.was.resize(n + 1);
   uint32_t* from = passage.from.data();
   for (size_t k = 0; k < after.positions.size(); ++k)
     for (size_t i = 0; i < b; ++i) from[after.slot[k * b + i]] = before.slot[passage.old[k] * b + i];
@@ -267,8 +256,8 @@ void follow(int block, const ByPosition& before, const ByPosition& after, Passag
     for (size_t i = 0; i < b; ++i) from[after.slot[k * b + i]] = uint32_t(n);
 }
 
-void carry(const Passage& passage, float* values) noexcept {
-  auto& was = workspace().was;
+void carry(const Passage& passage, float* values, WiringRoom& room) noexcept {
+  auto& was = room.was;
   const size_t n = passage.from.size();
   std::copy_n(values, n, was.data());
   was[n] = 0;

@@ -53,10 +53,11 @@ struct GroupedLayer {
 
   bool has_inputs() const { return outputs.patterns != PatternSet::blocks; }
 };
+struct WiringRoom;  // of the thread's workspace
 // Made from the order's positions, which get their slots.
-void group(const Shape& shape, bool sort_inputs, ByPosition& order, GroupedLayer& to);
+void group(const Shape& shape, bool sort_inputs, ByPosition& order, GroupedLayer& to, WiringRoom& room);
 // The same for a target's extra links, in the groups of its network's layer.
-GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, ByPosition& order);
+GroupedLinks beside(const GroupedLinks& outputs, const Shape& shape, ByPosition& order, WiringRoom& room);
 // The order of a layer's links that were grouped before.
 void by_position(const Shape& shape, const GroupedLinks& outputs, ByPosition& order);
 
@@ -71,8 +72,8 @@ struct Passage {
 // The new positions, in order; throws std::invalid_argument for lists that are not as they must be.
 void replace(const ByPosition& before, Passage& passage, ByPosition& after);
 // Where everything moves, once the new positions have slots. Makes the room that carry needs.
-void follow(int block, const ByPosition& before, const ByPosition& after, Passage& passage);
+void follow(int block, const ByPosition& before, const ByPosition& after, Passage& passage, WiringRoom& room);
 // The values of links that stay move from their old to their new slots; those of new links are 0.
-void carry(const Passage& passage, float* values) noexcept;
+void carry(const Passage& passage, float* values, WiringRoom& room) noexcept;
 
 }  // namespace rewirl

@@ -11,6 +11,7 @@
 #include "network.h"
 #include "runtime.h"
 #include "target.h"
+#include "workspace.h"
 
 using namespace rewirl;
 
@@ -45,7 +46,7 @@ void check(int n_in, int n_out, int block, int batch, int percent = 50) {
   // the same links as a dense matrix, and where each of them stands
   std::vector<double> dense(size_t(n_in) * n_out), bias(n_out);
   std::vector<int64_t> where(dense.size(), -1);
-  const ByPosition& order = net->layer(0).order();
+  const ByPosition& order = net->layer(0).order(workspace());
   for (size_t k = 0; k < order.slot.size(); ++k) {
     const int64_t position = order.positions[k / block];
     const size_t cell = size_t(position % (n_out / block) * block + int64_t(k % block)) * n_in + position / (n_out / block);
