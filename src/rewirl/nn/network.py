@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from rewirl import _core
 from rewirl._core import Batch
-from rewirl.nn.new_links import estimated_moments
-from rewirl.topology import Links, Rule
+from rewirl.topology import Links, Rule, estimated_moments
 
 Floats = NDArray[np.float32]
 Kind = TypeVar("Kind", bound=np.generic)

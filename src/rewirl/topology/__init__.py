@@ -5,6 +5,7 @@ Knows no networks and no reinforcement learning.
 
 from rewirl.topology.initial import erdos_renyi, layer_counts, link_counts, wire
 from rewirl.topology.links import Links
+from rewirl.topology.new_links import estimated_moments
 from rewirl.topology.rules import RULES, SET, Change, Dense, DropAndGrow, RigL, Rule, Static
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Rule",
     "Static",
     "erdos_renyi",
+    "estimated_moments",
     "layer_counts",
     "link_counts",
     "wire",

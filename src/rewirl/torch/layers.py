@@ -6,7 +6,9 @@ import difflib
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
@@ -51,9 +53,29 @@ class SparseLayer:
 
     def weights(self) -> Floats:
         """The weights of `links.places` in that order, (blocks, block), as rules want them."""
-        weight = self.weight.detach().reshape(self.links.n_out, self.links.n_in)
-        by_place = weight.t().reshape(self.links.n_places, self.links.block)
-        return _numpy(by_place[torch.from_numpy(self.links.places.copy()).to(weight.device)])
+        return self.at_links(self.weight.detach())
+
+    def at_links(self, values: Tensor) -> Floats:
+        """The same of anything that has the weight's shape."""
+        by_input = values.reshape(self.links.n_out, self.links.n_in).t()
+        by_place = by_input.reshape(self.links.n_places, self.links.block)
+        return _numpy(by_place[torch.from_numpy(self.links.places.copy()).to(values.device)])
+
+    def put(self, values: Tensor, places: NDArray[np.int64], numbers: Floats) -> None:
+        """Writes numbers, block by block, to some places of something that has the weight's shape."""
+        cells = places[:, None] * self.links.block + np.arange(self.links.block)
+        inputs, outputs = (
+            torch.from_numpy(part).to(values.device) for part in np.divmod(cells.ravel(), self.links.n_out)
+        )
+        rows = values.reshape(self.links.n_out, self.links.n_in)
+        rows[outputs, inputs] = torch.from_numpy(numbers).to(values)
+
+    def rescale(self) -> None:
+        """Makes weights larger by as much as there are fewer of them: a neuron's outputs keep their size."""
+        inputs = _exists(self.links, self.weight).reshape(self.links.n_out, -1).sum(1).clamp(min=1)
+        factor = (self.links.n_in / inputs).sqrt().reshape(-1, *[1] * (self.weight.dim() - 1))
+        with torch.no_grad():
+            self.weight.mul_(factor.to(self.weight))
 
     def gradient(self) -> Floats | None:
         """The dense gradient (outputs, inputs) of the step that was just made, if it is kept and there was one."""

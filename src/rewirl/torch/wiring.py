@@ -9,10 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rewirl.topology import Links, Rule, erdos_renyi, layer_counts
+from rewirl.topology import Links, Rule, erdos_renyi, estimated_moments, layer_counts
 from rewirl.topology._checks import finite_number, listed, whole_number
 from rewirl.torch.layers import Choice, SparseLayer, chosen, layers_of, refuse_shared, shape_of
 from rewirl.torch.targets import keep_largest, polyak
+
+SECOND_MOMENTS = {"exp_avg_sq", "square_avg"}
+"""What Adam and its kin, and RMSprop, call the mean of squared gradients: new links start with an estimate of it."""
 
 
 def sparsify(
@@ -33,7 +36,8 @@ def sparsify(
     `layers` names the sparse layers, or is a function of name and layer that says whether it is one; without it all
     are but the last. A Conv2d counts as a layer from (in · height · width) to its output channels. `block`
     neighbouring outputs share an input. Links come from `seed`, or from a generator of your own; without one, from
-    PyTorch's.
+    PyTorch's. Unless `links` are given, weights grow by as much as there are fewer of them: a neuron that keeps a
+    tenth of its links has them √10 times as large, so that its outputs keep their size.
 
     >>> from rewirl.topology import SET
     >>> net = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
@@ -65,6 +69,8 @@ def sparsify(
         wired = [Links.dense(*shape) for shape in shapes.values()]
     keeps = rule.wants_gradients
     sparse = [SparseLayer(name, found[name], w, keeps_gradients=keeps) for name, w in zip(names, wired, strict=True)]
+    for layer in sparse if links is None else ():
+        layer.rescale()
     return Wiring(module, sparse, rule, rng)
 
 
@@ -101,7 +107,7 @@ class Wiring:
         due = any(self.rule.due(t) for t in range(self.updates + 1, now + 1))
         self.updates = now
         self._mask(states)
-        replaced = self._adapt() if due else 0
+        replaced = self._adapt(states) if due else 0
         if replaced:
             self._mask(states)  # what was dropped
         for layer in self._layers:
@@ -195,10 +201,10 @@ class Wiring:
                 if values is not None:
                     layer.mask(values)
 
-    def _adapt(self) -> int:
+    def _adapt(self, states: list[dict[str, Any]]) -> int:
         """TopologicalAdaptation (Algorithm 2) of every layer, in the order and with the draws of the engine."""
-        replaced = 0
-        for layer in self._layers:
+        replaced, rule = 0, self.rule.at(self.updates)
+        for layer, state in zip(self._layers, states, strict=True):
             if layer.links.n_free == 0:
                 continue
             gradient = layer.gradient()
@@ -207,7 +213,10 @@ class Wiring:
                     f"{type(self.rule).__name__} grows by gradients, and layer {layer.name!r} had none in this step: "
                     "call backward() before every step"
                 )
-            change = self.rule.rewire(layer.links, layer.weights(), self.rng, gradient)
+            change = rule.rewire(layer.links, layer.weights(), self.rng, gradient)
+            for name in SECOND_MOMENTS & state.keys() if len(change.grown) else ():
+                moments = layer.at_links(state[name])
+                layer.put(state[name], change.grown, estimated_moments(layer.links, moments, change.grown))
             layer.wire(change.links)
             replaced += len(change.grown) * layer.links.block
         self.adaptations += 1

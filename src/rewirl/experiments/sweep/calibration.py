@@ -13,7 +13,10 @@ from rewirl.storage import start
 from rewirl.storage.replay_file import ReplayFile
 from rewirl.training import RunConfig, evaluate_policy
 
-SHAPES = ("method", "task", "sparsity", "lambdas", "block", "hidden", "batch", "policy_delay", "threads")
+SHAPES = (
+    *("method", "task", "threads", "hidden", "batch", "policy_delay", "updates_per_step", "n_step", "layer_norm"),
+    *("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block"),
+)
 """What the time of a step depends on."""
 SECONDS = 1.5
 """Of updates, per kind."""

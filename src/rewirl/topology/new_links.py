@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.topology import Links
+from rewirl.topology.links import Links
 
 Floats = NDArray[np.float32]
 
