@@ -224,7 +224,7 @@ def test_same_policy_same_text(make_policy, tmp_path):
     ],
 )
 def test_names_that_are_none_in_c(make_policy, tmp_path, name, nearest):
-    with pytest.raises(ExportError, match=re.escape(f"cannot be a name in C: take {nearest!r}")):
+    with pytest.raises(ExportError, match=re.escape(f"is not a C identifier: use {nearest!r}")):
         export_c(make_policy(), tmp_path / "out", name)
     assert not (tmp_path / "out").exists()
     export_c(make_policy(), tmp_path / "out", nearest)

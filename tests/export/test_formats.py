@@ -26,11 +26,11 @@ def test_c_and_onnx(make_policy, tmp_path):
     [
         ({"to": "onxx"}, "cannot export to 'onxx', did you mean 'onnx'\\?"),
         ({"to": "tflite"}, "cannot export to 'tflite': c or onnx is right"),
-        ({"to": "c", "name": "my policy"}, "'my policy' cannot be a name in C: take 'my_policy'"),
+        ({"to": "c", "name": "my policy"}, "'my policy' is not a C identifier: use 'my_policy'"),
         ({"to": "c", "dtype": "f8"}, "dtype must be f32, f16 or int8, not 'f8'"),
-        ({"to": "c", "sparse": True}, "only ONNX has a choice"),
-        ({"to": "onnx", "dtype": "int8"}, "weights of 'int8' are for C source"),
-        ({"to": "onnx", "name": "../up"}, "'../up' cannot be a file's name"),
+        ({"to": "c", "sparse": True}, "--sparse is for ONNX"),
+        ({"to": "onnx", "dtype": "int8"}, "weights of type 'int8' are for C source"),
+        ({"to": "onnx", "name": "../up"}, "'../up' cannot be a file name"),
     ],
 )
 def test_refusals(make_policy, tmp_path, options, message):

@@ -43,7 +43,9 @@ def test_int8_of_zeros_and_of_the_smallest_numbers(make_layer):
 
 def test_f16_refuses_what_it_cannot_hold(make_layer):
     layer = make_layer(4, 3, 1.0, np.random.default_rng(3))
-    with pytest.raises(ExportError, match="a weight of 70000 does not fit f16, which ends at 65504: take f32 or int8"):
+    with pytest.raises(
+        ExportError, match="a weight of 70000 does not fit f16, whose largest value is 65504: use f32 or int8"
+    ):
         stored(replace(layer, weights=np.full(12, -70000, np.float32)), "f16")
 
 

@@ -122,7 +122,7 @@ def test_acting_drops_what_is_not_needed(make_policy, algorithm):
         ({"low": np.float32([0, 9])}, "finite lows below finite highs"),
         ({"low": np.float32([0, -np.inf])}, "finite lows below finite highs"),
         ({"low": np.float32([0])}, "finite lows below finite highs"),
-        ({"metadata": {"sha256": "0"}}, "'sha256' is the format's own"),
+        ({"metadata": {"sha256": "0"}}, "'sha256' is reserved"),
     ],
 )
 def test_refusals(make_policy, change, message):

@@ -1,4 +1,4 @@
-"""Another name of `policies/` and `export/`, for code that imports it: a trained policy as one file, C source, ONNX.
+"""Alias of `policies/` and `export/` for existing code: a trained policy as one file, C source, ONNX.
 
 Nothing lives here.
 """

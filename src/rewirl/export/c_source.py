@@ -34,7 +34,7 @@ LONGEST_NAME = 48
 
 @dataclass(frozen=True)
 class CExport:
-    """What was written, and what it takes to run it."""
+    """What was written, and what it needs to run."""
 
     header: Path
     source: Path
@@ -43,9 +43,9 @@ class CExport:
     flash_bytes: int
     """Constants: links, weights, biases, action box."""
     ram_bytes: int
-    """What acting works in."""
+    """Working memory."""
     encodings: tuple[str, ...]
-    """How each layer's links are written down."""
+    """Encoding of each layer's links."""
     dtype: str
     """How weights are stored."""
     loss: Loss
@@ -69,10 +69,10 @@ def export_c(
     dtype: str = "f32",
     observations: Floats | None = None,
 ) -> CExport:
-    """Writes `name`.h, `name`.c and the example `name`_main.c into `out_dir`, which is made if need be.
+    """Writes `name`.h, `name`.c and the example `name`_main.c into `out_dir`, which is created if necessary.
 
-    `name` begins every identifier. `dtype` is how weights are stored: f32, f16 or int8 (with a scale for each output);
-    what that costs is measured on `observations` (rows), or on random ones.
+    `name` is the prefix of every identifier. `dtype` is the type of the weights: f32, f16 or int8 (with a scale for
+    each output); what that costs is measured on `observations` (rows), or on random ones.
     """
     check_name(name)
     check_dtype(dtype)
@@ -120,11 +120,11 @@ def _task(policy: Policy) -> str:
 
 
 def check_name(name: str) -> None:
-    """Refuses a name that cannot begin C identifiers, and says which one could.
+    """Refuses a name that is not a valid C prefix, and suggests one.
 
     >>> check_name("my policy")
     Traceback (most recent call last):
-    rewirl.export.errors.ExportError: 'my policy' cannot be a name in C: take 'my_policy'
+    rewirl.export.errors.ExportError: 'my policy' is not a C identifier: use 'my_policy'
     """
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     nearest = re.sub(r"[^A-Za-z0-9_]+", "_", ascii_name).strip("_")[:LONGEST_NAME] or "policy"
@@ -132,7 +132,7 @@ def check_name(name: str) -> None:
         nearest = f"policy_{nearest}"[:LONGEST_NAME]
     usable = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name, re.ASCII) and len(name) <= LONGEST_NAME
     if not usable or KEYWORD.fullmatch(name):
-        raise ExportError(f"{name!r} cannot be a name in C: take {nearest!r}")
+        raise ExportError(f"{name!r} is not a C identifier: use {nearest!r}")
 
 
 def _arrays(policy: Policy, encodings: list[Encoded], dtype: str) -> dict[str, NDArray[Any]]:

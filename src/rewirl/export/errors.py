@@ -4,4 +4,4 @@ from rewirl.errors import Refused
 
 
 class ExportError(Refused, ValueError):
-    """An export that cannot be; the message says what was wrong and what would be right."""
+    """An impossible export; the message says what is wrong and what would be right."""

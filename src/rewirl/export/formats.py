@@ -38,11 +38,11 @@ def export(
         )
     if to == "c":
         if sparse:
-            raise ExportError("only ONNX has a choice of sparse and dense: C source holds nothing but the links anyway")
+            raise ExportError("--sparse is for ONNX: C source always contains links only")
         return export_c(policy, out, name, dtype, observations)
     if dtype != "f32":
-        raise ExportError(f"weights of {dtype!r} are for C source: an ONNX file has f32")
+        raise ExportError(f"weights of type {dtype!r} are for C source: ONNX uses f32")
     if not name or Path(name).name != name:
-        raise ExportError(f"{name!r} cannot be a file's name: take one without folders in it")
+        raise ExportError(f"{name!r} cannot be a file name: use one without folders")
     out = Path(out)
     return export_onnx(policy, out if out.suffix == ".onnx" and not out.is_dir() else out / f"{name}.onnx", sparse)

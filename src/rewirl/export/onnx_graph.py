@@ -53,7 +53,7 @@ def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxE
     places = sum(layer.n_in * layer.n_out for layer in acting.layers)
     if 4 * places > LARGEST:
         raise ExportError(
-            f"its {places} places, dense as runtimes want them, do not fit ONNX: at most {LARGEST // 4} do"
+            f"its {places} positions, which runtimes store densely, do not fit ONNX: the limit is {LARGEST // 4}"
         )
     prepare_folder(path.parent)
     refuse_folder(path)

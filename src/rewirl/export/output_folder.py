@@ -1,4 +1,4 @@
-"""Where exports are written: checked before any work is done for them."""
+"""Destinations of exports, checked before any work."""
 
 from __future__ import annotations
 

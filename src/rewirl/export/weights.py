@@ -37,7 +37,7 @@ def stored(layer: PolicyLayer, dtype: str) -> Stored:
     if dtype == "f16":
         if layer.links and (largest := float(np.abs(layer.weights).max())) > LARGEST_F16:
             raise ExportError(
-                f"a weight of {largest:g} does not fit f16, which ends at {LARGEST_F16:g}: take f32 or int8"
+                f"a weight of {largest:g} does not fit f16, whose largest value is {LARGEST_F16:g}: use f32 or int8"
             )
         half = layer.weights.astype(np.float16)
         return Stored(half.view(np.uint16), None, half.astype(np.float32))

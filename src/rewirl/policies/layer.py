@@ -133,7 +133,7 @@ class PolicyLayer:
 
 
 def _owned(name: str, values: object, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A read-only copy of `values`, which must be of this dtype already: a silent cast would hide a mistake."""
+    """A read-only copy of `values`, which must have this dtype: a silent cast would hide a mistake."""
     if not isinstance(values, np.ndarray) or values.dtype != dtype or values.ndim != 1:
         kind = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
         raise TypeError(f"{name} must be a one-dimensional array of {dtype}, not {kind}")

@@ -1,4 +1,4 @@
-"""What acts: a policy as a small file and a few lines of NumPy."""
+"""A trained policy: a small file and a few lines of NumPy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OWN_METADATA = ("format", "format_version", "rewirl", "algorithm", "task", "size
 class Policy:
     """A trained policy: layers with ReLU between them, then tanh, then the action box.
 
-    Needs NumPy alone. `predict` speaks as Stable-Baselines3 does.
+    Needs only NumPy. `predict` has the interface of Stable-Baselines3.
 
     >>> link = np.array([0, 1], np.int32), np.array([0], np.int32), np.array([1], np.float32), np.array([0], np.float32)
     >>> low, high = np.array([0], np.float32), np.array([10], np.float32)
@@ -82,7 +82,7 @@ class Policy:
             )
         for name in self.metadata:
             if name in OWN_METADATA:
-                raise ValueError(f"the metadata name {name!r} is the format's own: take another")
+                raise ValueError(f"the metadata name {name!r} is reserved: choose another")
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -111,11 +111,11 @@ class Policy:
 
     @property
     def around(self) -> str:
-        """What was around its task in training, such as wrappers, and only Python knows; empty if nothing was."""
+        """Wrappers of its task in training, which only Python knows; empty if there were none."""
         return self.metadata.get("wrappers", "")
 
     def outputs(self, observation: Floats) -> Floats:
-        """What the network says, before tanh and the box: for one observation or for several."""
+        """Outputs of the network before tanh and the action box, for one observation or several."""
         x = observation
         for layer in self.layers[:-1]:
             x = layer(x)
@@ -123,7 +123,7 @@ class Policy:
         return self.layers[-1](x)
 
     def __call__(self, observation: ArrayLike) -> Floats:
-        """The action for one observation, or the actions for several: `predict` for those who want nothing else."""
+        """The action for one observation, or the actions for several."""
         return self.predict(observation)[0]
 
     def predict(
@@ -137,8 +137,8 @@ class Policy:
     ) -> tuple[Floats, None]:
         """The action for one observation (n_obs,), or the actions for several (n, n_obs), inside the box.
 
-        With `deterministic=False` a SAC policy draws from its distribution by `rng`; a TD3 policy has none, and does
-        the same as ever. `state` and `episode_start` do nothing: Stable-Baselines3's tools pass them.
+        With `deterministic=False` a SAC policy samples from its distribution with `rng`; a TD3 policy is always
+        deterministic. `state` and `episode_start` are ignored: Stable-Baselines3's tools pass them.
         """
         x = np.asarray(observation, dtype=np.float32)
         if x.ndim not in (1, 2) or x.shape[-1] != self.n_obs:
@@ -188,8 +188,8 @@ class Policy:
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
-        """The policy in a file that `save` wrote. A file that is anything else is refused with a PolicyFileError,
-        before anything of the size that it claims is allocated."""
+        """The policy in a file written by `save`. Any other file is refused with a PolicyFileError, before memory of
+        the claimed size is allocated."""
         with container.opened(path) as file:
             _check_header(file)
             tensors, text = file.tensors(), file.metadata
@@ -221,15 +221,15 @@ def _check_header(file: container.SealedFile) -> None:
     """Refuses a file whose arrays are not those of a policy with the sizes and links that it states."""
     text = file.metadata
     if text.get("format") != FORMAT:
-        raise PolicyFileError(f"this is no policy file: its format is {text.get('format')!r}, and should be {FORMAT!r}")
+        raise PolicyFileError(f"this is not a policy file: its format is {text.get('format')!r} instead of {FORMAT!r}")
     found = text.get("format_version", "")
     if not re.fullmatch(r"[1-9][0-9]{0,8}", found, re.ASCII):
-        raise PolicyFileError(f"the format version {found!r} is no number")
+        raise PolicyFileError(f"the format version {found!r} is not a number")
     if int(found) > FORMAT_VERSION:
         raise PolicyFileError(f"the file has format version {found}: it needs rewirl ≥ {_version_of(text)}")
     for name in OWN_METADATA:
         if name not in text:
-            raise PolicyFileError(f"the file says nothing about its {name!r}")
+            raise PolicyFileError(f"the file does not state its {name!r}")
     sizes, links = _numbers("sizes", text), _numbers("links", text)
     if len(sizes) < 2 or len(links) != len(sizes) - 1:
         raise PolicyFileError(
@@ -245,7 +245,7 @@ def _check_header(file: container.SealedFile) -> None:
         if name not in file.entries:
             raise PolicyFileError(f"the array {name!r} is missing")
         if name not in expected:
-            raise PolicyFileError(f"the array {name!r} has no place in a policy with the sizes {text['sizes']}")
+            raise PolicyFileError(f"the array {name!r} does not belong to a policy with the sizes {text['sizes']}")
         entry = file.entries[name]
         if (entry.dtype, entry.shape) != expected[name]:
             dtype, shape = expected[name]
@@ -268,7 +268,7 @@ def _expected(sizes: list[int], links: list[int], n_act: int) -> dict[str, tuple
 def _numbers(name: str, text: Mapping[str, str]) -> list[int]:
     if not re.fullmatch(r"[0-9]{1,10}(,[0-9]{1,10}){0,99}", text[name], re.ASCII):
         raise PolicyFileError(
-            f"the file states {name} {text[name]!r}: they must be at most 100 whole numbers with commas"
+            f"the file states {name} {text[name]!r}: they must be at most 100 integers separated by commas"
         )
     return [int(number) for number in text[name].split(",")]
 

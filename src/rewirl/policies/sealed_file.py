@@ -1,8 +1,8 @@
-"""Sealed safetensors files: arrays and texts in one file, everything about it checked before anything is used.
+"""Sealed safetensors files: arrays and texts in one file, everything is checked before anything is used.
 
 The format is safetensors (8 bytes of header length, a JSON header, the arrays' bytes), so that other tools read the
 files. Ours carry a SHA-256 in their metadata, and are written in one fixed order: same content, same bytes.
-Nothing here can execute anything, and no size that a file claims is believed before it agrees with the file's own.
+Nothing is ever executed, and no claimed size is trusted before it agrees with the size of the file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_HEADER = 1 << 20
 
 
 class PolicyFileError(Refused, ValueError):
-    """A file that is not what it should be; the message names it and says what is wrong."""
+    """An invalid file; the message contains its name and what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class SealedFile:
         }
         unsealed = {name: text for name, text in self.metadata.items() if name != "sha256"}
         if self.metadata.get("sha256") != _sha256(found, unsealed):
-            raise PolicyFileError("the file is damaged: its content does not have the SHA-256 that it was saved with")
+            raise PolicyFileError("the file is damaged: its SHA-256 has changed")
         return found
 
 
@@ -93,7 +93,7 @@ def opened(path: str | Path) -> Iterator[SealedFile]:
 
 
 def write(path: str | Path, tensors: Tensors, metadata: Mapping[str, str]) -> None:
-    """Writes and seals a file, aside and then renamed: whoever reads sees the old one or the new one, whole."""
+    """Writes and seals a file atomically: readers see the complete old or new file."""
     metadata = _metadata(dict(metadata))
     sealed = metadata | {"sha256": _sha256(tensors, metadata)}
     header: dict[str, object] = {"__metadata__": dict(sorted(sealed.items()))}
@@ -125,43 +125,43 @@ def _bytes_of(array: NDArray[Any]) -> tuple[str, bytes]:
     for name, dtype in DTYPES.items():
         if array.dtype == dtype:
             return name, array.astype(dtype, copy=False).tobytes()
-    raise TypeError(f"an array of {array.dtype} has no place in the file: it must be float32 or int32")
+    raise TypeError(f"an array of {array.dtype} cannot be stored: it must be float32 or int32")
 
 
 def _not_ours(start: bytes, size: int, length: int) -> str:
     if size == 0:
         return "the file is empty"
     if start[:1] == b"\x80" or start[:2] == b"PK":
-        return "this is a pickle or a zip archive, not a policy file: it is not opened, for nothing is ever unpickled"
+        return "this is a pickle or a zip archive, not a policy file: rewirl never unpickles anything"
     if size < 8:
-        return f"the file has only {size} bytes: it was cut, or is no policy file"
-    return f"the file was cut, or is no policy file: its header would have {length} bytes, and it has {size} in all"
+        return f"the file has only {size} bytes: it was truncated or is not a policy file"
+    return f"the file was truncated or is not a policy file: its header would have {length} of {size} bytes"
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
-            raise ValueError("a name is there twice")
+            raise ValueError("a name occurs twice")
         return found
 
     try:
         header = json.loads(text.decode("utf-8"), object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         raise PolicyFileError(
-            f"the file is damaged, or no policy file: its header is not valid JSON ({error})"
+            f"the file is damaged or not a policy file: its header is not valid JSON ({error})"
         ) from error
     if not isinstance(header, dict):
-        raise PolicyFileError("this is no policy file: its header is not a JSON object")
+        raise PolicyFileError("this is not a policy file: its header is not a JSON object")
     return header
 
 
 def _metadata(found: object) -> dict[str, str]:
     if not isinstance(found, dict):
-        raise PolicyFileError("the metadata must be texts with names")
+        raise PolicyFileError("the metadata must map names to strings")
     for name, text in found.items():
         if not (isinstance(name, str) and isinstance(text, str)):
-            raise PolicyFileError(f"the metadata {name!r} must be a text")
+            raise PolicyFileError(f"the metadata {name!r} must be a string")
         if not all(c in "\n\t" or (c >= " " and not "\ud800" <= c <= "\udfff") for c in name + text):
             raise PolicyFileError(f"the metadata {name!r} has control characters in it: it must be plain text")
     return found
@@ -193,10 +193,10 @@ def _tiled(entries: Mapping[str, Entry], size: int) -> int:
     at = 0
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
         if entry.begin != at:
-            raise PolicyFileError(f"the array {name!r} starts at byte {entry.begin} of the data, and should at {at}")
+            raise PolicyFileError(f"the array {name!r} starts at byte {entry.begin} of the data instead of {at}")
         at = entry.end
     if at != size:
         raise PolicyFileError(
-            f"the file has {size} bytes of data where its header tells of {at}: it was cut or added to"
+            f"the file has {size} bytes of data where its header states {at}: it was truncated or extended"
         )
     return size

@@ -130,11 +130,11 @@ class Run:
         try:
             if not self.loop.load_state(state):
                 self.tell(
-                    f"{self.config.task} did not repeat its episode: a new one begins at step {self.step}, so the run "
-                    "goes on, but not as it would have bit by bit"
+                    f"{self.config.task} did not repeat its episode: a new one starts at step {self.step}, so the run "
+                    "continues, but the result will not be bit-identical"
                 )
         except Misbehaved as error:
-            raise Failed(f"{error}, while the run was taken back to step {self.step}") from error
+            raise Failed(f"{error}, while restoring the run to step {self.step}") from error
 
     # ------------------------------------------------------------------ properties
 

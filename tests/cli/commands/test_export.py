@@ -71,9 +71,9 @@ def test_a_task_that_cannot_be_made_is_no_hindrance(capsys, policy):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("policy.safetensors --to c --out out --sparse", "only ONNX has a choice of sparse and dense"),
-        ("policy.safetensors --to onnx --out out --dtype int8", "weights of 'int8' are for C source"),
-        ("policy.safetensors --to c --out out --name 1+1", "'1+1' cannot be a name in C: take 'policy_1_1'"),
+        ("policy.safetensors --to c --out out --sparse", "--sparse is for ONNX"),
+        ("policy.safetensors --to onnx --out out --dtype int8", "weights of type 'int8' are for C source"),
+        ("policy.safetensors --to c --out out --name 1+1", "'1+1' is not a C identifier: use 'policy_1_1'"),
         ("policy.safetensors --to c --out policy.safetensors", "cannot write to policy.safetensors"),
         ("policy.safetensors --to onnx --out policy.safetensors/x.onnx", "cannot write to policy.safetensors"),
         ("policy.safetensors --to tflite --out out", "invalid choice: 'tflite'"),

@@ -56,7 +56,7 @@ def test_the_terminal_says_what_the_files_hold(capsys, folder):
         assert cells(text, name)[0] == str(np.count_nonzero(policy.layers[0].columns == column))
     assert "torque" in text
     assert "3 observations → 1 action, widths 3 → 16 → 16 → 1" in text
-    assert "8 adaptations replaced" in text
+    assert "8 rewirings replaced" in text
     assert re.search(r"return -[\d,.]+ ± [\d,.]+ in 3 episodes", text)
     assert "\x1b" not in text
 
@@ -127,7 +127,7 @@ def test_the_page_is_whole_and_needs_nothing_else(capsys, folder, tmp_path):
     assert "http" not in content.replace('xmlns="http', "")
     assert "@import" not in content
     assert "url(" not in content
-    for told in ("ds-td3 on Pendulum-v1", "cosine of angle", "torque", "critic2, layer 2", "8 adaptations replaced"):
+    for told in ("ds-td3 on Pendulum-v1", "cosine of angle", "torque", "critic2, layer 2", "8 rewirings replaced"):
         assert told in page.text
     assert content.count("<polyline") == 6 + len(alone(folder))
     assert ("neurons without incoming links" in page.text) == bool(alone(folder))

@@ -98,7 +98,7 @@ def test_the_wiring_moved_as_the_networks_did(tmp_path: Path) -> None:
         assert movement.ages(key).tolist() == ages
     assert movement.adaptations == 25  # 500 updates, every 20
     assert movement.replaced == sum(row.links_replaced or 0 for row in run.evaluations)
-    assert "25 adaptations replaced" in str(movement)
+    assert "25 rewirings replaced" in str(movement)
 
 
 def test_the_best_policy_is_seen_as_it_was(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_the_best_policy_is_seen_as_it_was(tmp_path: Path) -> None:
     seen = look(tmp_path / "run" / "best_policy.safetensors", episodes=0)
     assert seen.actor.step == run.best.step
     assert not seen.critics
-    assert "belong to the last policy" in seen.notes[0]
+    assert "belong to the latest policy" in seen.notes[0]
     assert seen.movement is not None
     assert seen.movement.steps[-1] == run.best.step
 
@@ -137,7 +137,7 @@ def test_a_static_agent_was_never_adapted(tmp_path: Path) -> None:
     trained(tmp_path / "run", method="static-td3", eta=None, adapt_every=None, steps=1200, eval_every=600)
     seen = look(tmp_path / "run" / "policy.safetensors", episodes=0)
     assert seen.movement is not None
-    assert (seen.movement.adaptations, str(seen.movement)) == (0, "The wiring was not adapted until then.")
+    assert (seen.movement.adaptations, str(seen.movement)) == (0, "The wiring has not been changed yet.")
     assert [feature.actor_links is None for feature in seen.features(most=1)] == [False, True, True]
 
 
@@ -156,7 +156,7 @@ def test_a_policy_file_alone(tmp_path: Path) -> None:
         (lambda run: (run / "wiring.bin").unlink(), "no evaluation was logged"),
         (
             lambda run: [path.write_bytes(b"x") for path in run.glob("checkpoint/*/MANIFEST")],
-            "there is no whole checkpoint",
+            "there is no intact checkpoint",
         ),
         (lambda run: (run / "evaluations.csv").write_bytes(b"what,ever\n"), "the columns must be"),
         (lambda run: (run / "config.toml").write_bytes(b"what = ever\n"), "config.toml cannot be read"),
@@ -173,7 +173,7 @@ def test_what_is_damaged_is_named_and_the_rest_is_shown(tmp_path: Path, damage, 
 def test_a_task_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     policy = Policy.load(tmp_path / "run" / "policy.safetensors")
-    for task, says in (("Gone-v0", "there is no task 'Gone-v0'"), ("", "does not say for which task")):
+    for task, says in (("Gone-v0", "there is no task 'Gone-v0'"), ("", "does not name its task")):
         made = Policy(layers=policy.layers, low=policy.low, high=policy.high, algorithm="td3", task=task)
         made.save(tmp_path / "other.safetensors")
         seen: Inspection = look(tmp_path / "other.safetensors")

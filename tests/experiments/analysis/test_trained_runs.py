@@ -58,11 +58,11 @@ def test_a_last_line_on_its_way_is_not_read(tmp_path: Path) -> None:
     [
         (b"step,return_mean\n", "it has no evaluations yet"),
         (b"step,reward\n0,1\n", "it has no column return_mean"),
-        (b"step,return_mean\n0,1\n0,2\n", "do not rise"),
-        (b"step,return_mean\n0,nan\n", "no number"),
-        (b"step,return_mean\n0,many\n", "its column return_mean has 'many', which is no number"),
-        (b"step,return_mean\nfirst,1\n", "its column step has 'first', which is no whole number"),
-        (b"step,return_mean\n0.5,1\n", "its column step has '0.5', which is no whole number"),
+        (b"step,return_mean\n0,1\n0,2\n", "do not increase"),
+        (b"step,return_mean\n0,nan\n", "not a number"),
+        (b"step,return_mean\n0,many\n", "its column return_mean has 'many', which is not a number"),
+        (b"step,return_mean\nfirst,1\n", "its column step has 'first', which is not a whole number"),
+        (b"step,return_mean\n0.5,1\n", "its column step has '0.5', which is not a whole number"),
         (b"\xff\xfe\n", "cannot be read"),
         (None, "evaluations.csv cannot be read"),
     ],
@@ -111,7 +111,7 @@ def test_mixed_versions_and_machines_are_said(tmp_path: Path) -> None:
     write_run(tmp_path / "5", RISING, seed=5, **SHORT)  # nothing is known of it
     loaded = load([tmp_path])
     notes = compare(loaded).notes
-    assert any("numpy 2.0 (1 run), 2.4 (2 runs), not written down (1 run)" in note for note in notes)
+    assert any("numpy 2.0 (1 run), 2.4 (2 runs), not recorded (1 run)" in note for note in notes)
     assert not any("processor" in note for note in notes)
     notes = compare(loaded, wall_clock=True).notes
     assert any("Wall-clock times of different machines are mixed: processor cpu 0 (1 run)" in note for note in notes)

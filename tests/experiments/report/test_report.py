@@ -176,7 +176,7 @@ def test_a_report_replaces_a_report_and_nothing_else(tmp_path: Path, capsys: pyt
     (other / "thesis.tex").write_text("years of work")
     capsys.readouterr()
     assert main(["report", str(tmp_path / "runs"), "--out", str(other)]) == 2
-    assert "exists and is no report" in capsys.readouterr().err
+    assert "exists and is not a report" in capsys.readouterr().err
     assert [path.name for path in other.iterdir()] == ["thesis.tex"]
 
 
@@ -275,7 +275,7 @@ def test_versions_machine_and_what_was_typed(tmp_path: Path, monkeypatch: pytest
     comparison = compare(load([tmp_path]))
     versions, machine = dict(facts(comparison.runs, "versions")), dict(facts(comparison.runs, "machine"))
     assert versions["numpy"] == f"{np.__version__} (1 run)"
-    assert versions["versions"] == "not written down for 1 run"
+    assert versions["versions"] == "not recorded for 1 run"
     assert machine["processor"].endswith("(1 run)")
     one, other = sorted(run_table(comparison).records, key=lambda record: str(record["seed"]))
     assert one["typed"] == "rewirl train ds-td3 mine"

@@ -140,21 +140,21 @@ BASE = 'tasks = ["Pendulum-v1"]\nmethods = ["ds-td3"]\nseeds = [1]\n'
         (BASE.replace("[1]", '["1"]'), "mine: seeds must be a list such as [1, 2, 3], not ['1']"),
         (BASE.replace("[1]", "1"), "mine: seeds must be a list such as [1, 2, 3], not 1"),
         (BASE.replace("[1]", "[-1]"), "mine: seed must be from 0"),
-        (BASE + "[[variant]]\n[[variant]]", "mine, variant 1: give it a label of its own"),
-        (BASE + '[[variant]]\nlabel="a"\n[[variant]]\nlabel="a"', "mine, variant 2: give it a label of its own"),
-        (BASE + '[[variant]]\nlabel = "../a"', "mine, variant 1: a label is one word that a folder can have"),
+        (BASE + "[[variant]]\n[[variant]]", "mine, variant 1: give it a unique label"),
+        (BASE + '[[variant]]\nlabel="a"\n[[variant]]\nlabel="a"', "mine, variant 2: give it a unique label"),
+        (BASE + '[[variant]]\nlabel = "../a"', "mine, variant 1: a label must be one word that can name a folder"),
         (BASE + '[[variant]]\nlabel = "a"\nabout = "x"', "mine, variant 1: there is no option 'about'"),
-        (BASE + '[variant]\nlabel = "a"', "mine: a variant begins with a line [[variant]]"),
-        (BASE + 'train = "no"', "mine: about must be a text, and train true or false"),
+        (BASE + '[variant]\nlabel = "a"', "mine: a variant starts with a line [[variant]]"),
+        (BASE + 'train = "no"', "mine: about must be a string, and train true or false"),
         (
             BASE + '[[variant]]\nlabel="old"\n[[variant]]\nlabel="a"\ninitial_samples = { of = "odl" }',
-            "mine, variant a: initial_samples names 'odl', which is no variant before it, did you mean old?",
+            "mine, variant a: initial_samples names 'odl', which is not a variant before it, did you mean old?",
         ),
         (BASE + "initial_samples = { off = 3 }", 'initial_samples must be the path of a run, or { of = "LABEL" }'),
         (BASE + 'initial_samples = { of = "a" }', "belong in a [[variant]]"),
         (
             BASE + '[[variant]]\nlabel="a"\nseeds=[4, 5]\n[[variant]]\nlabel="b"\ninitial_samples = { of = "a" }',
-            "mine: the variant a has no run for b to begin with: it has several seeds, and none is 1",
+            "mine: the variant a has no run that b can start from: it has several seeds, and none is 1",
         ),
         ("tasks = [", "mine is not TOML"),
     ],
@@ -179,7 +179,7 @@ def test_narrowed_to_what_it_does_not_have(given: dict[str, list[str]], says: st
 
 
 def test_narrowed_to_nothing() -> None:
-    with pytest.raises(Refused, match="nothing is left of the grid mine with methods: sac; seeds: 1"):
+    with pytest.raises(Refused, match="the grid mine has no runs with methods: sac; seeds: 1"):
         parse_grid(GRID, "mine").narrowed(methods=["sac"], seeds=[1]).runs()
 
 

@@ -297,7 +297,7 @@ def test_what_begins_with_a_policy_that_failed_is_not_begun() -> None:
     Path("broken").touch()
     sweep = swept(grid(more=SOURCE % FAULTY))
     assert [job.state for job in sweep.plan.jobs] == ["failed", "blocked", "blocked"]
-    assert "the run that it begins with, ds-td3-seed0-source, is not done" in sweep.plan.jobs[1].message
+    assert "the run that it starts from, ds-td3-seed0-source, is not finished" in sweep.plan.jobs[1].message
     Path("broken").unlink()
     assert [job.state for job in swept(grid(more=SOURCE % FAULTY)).plan.jobs] == ["done"] * 3
 

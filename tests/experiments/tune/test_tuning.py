@@ -233,7 +233,7 @@ def test_the_papers_choice_is_within_the_bounds(task: str, method: str) -> None:
 
 def test_another_search_in_the_folder_is_refused(tmp_path: Path) -> None:
     searched(tmp_path, Pretended(by_eta), trials=1)
-    with pytest.raises(Refused, match="holds another search \\(steps: 500 is now 700\\)"):
+    with pytest.raises(Refused, match="contains another search \\(steps: 500 is now 700\\)"):
         searched(tmp_path, Pretended(by_eta), base={"steps": 700})
     held = Tuning(BASE, SPACE, tmp_path, Pretended(by_eta))
     with pytest.raises(Refused, match="is in use by"):

@@ -165,7 +165,7 @@ def _bar(share: float, largest: float) -> str:
 
 def _movement(movement: Movement) -> RenderableType:
     quarters = _quarters(movement)
-    numbers = (f"initial links left {quarters[0]}".rstrip(), *quarters[1:], "places tried", "median age")
+    numbers = (f"initial links left {quarters[0]}".rstrip(), *quarters[1:], "positions tried", "median age")
     rows = table("wiring", *numbers, right=numbers)
     numbers = (f"no input {quarters[0]}".rstrip(), *quarters[1:])
     alone = table("neurons", *numbers, right=numbers)

@@ -46,7 +46,7 @@ class Aggregates:
 
 
 def aggregate(comparison: Comparison) -> Aggregates:
-    """Methods that have runs on every task whose scores can be normalised; the others are named in the notes."""
+    """Methods that have runs on every task whose scores can be normalised; the others are listed in the notes."""
     notes = []
     latest = max(task.at for task in comparison.tasks)
     tasks = []
@@ -57,7 +57,7 @@ def aggregate(comparison: Comparison) -> Aggregates:
                 f"at {spaced(latest)}. All can be compared at step {task.at}."
             )
         elif task.unit is None:
-            notes.append(f"{task.task} has no normalised scores: they need a dense method that learned something.")
+            notes.append(f"{task.task} has no normalised scores: they need a dense method that improved by training.")
         else:
             tasks.append(task)
     abreast = [{standing.label for standing in task.abreast} for task in tasks]
@@ -65,7 +65,7 @@ def aggregate(comparison: Comparison) -> Aggregates:
     for label in comparison.labels:
         if tasks and label not in labels:
             lacking = ", ".join(task.task for task, there in zip(tasks, abreast, strict=True) if label not in there)
-            notes.append(f"{label} is not in what is computed over tasks: it has no run to compare on {lacking}.")
+            notes.append(f"{label} is left out of results over tasks: it has no run to compare on {lacking}.")
     scores = {label: [task.scores(label) for task in tasks] for label in labels}
     uneven: dict[str, list[str]] = {}
     for label, per_task in scores.items():

@@ -171,7 +171,7 @@ def compare(loaded: Loaded, seed: int = 0, at: int | None = None, *, wall_clock:
         if pairs:
             tasks.append(_task(task, here, pairs, seed, at))
     if not tasks:
-        raise Refused(f"no run came to step {at}: give a smaller step, or none", "at")
+        raise Refused(f"no run reached step {at}: give a smaller step, or none", "at")
     notes += about_steps(by_task, {task.task: _compared_at(task) for task in tasks}, at)
     return Comparison(tuple(tasks), tuple(notes), seed, wall_clock)
 

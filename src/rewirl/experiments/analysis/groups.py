@@ -1,4 +1,4 @@
-"""Runs of one task and one method that differ in nothing but their seeds, with labels as short as they can be."""
+"""Runs of one task and one method that differ only in their seeds, with short labels."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Group:
 
     @property
     def n_text(self) -> str:
-        """How many runs, and which are not whole: 'n = 3 (1 at 300k of 1M)'."""
+        """Number of runs, and which are unfinished: 'n = 3 (1 at 300k of 1M)'."""
         partial: dict[str, int] = {}
         for run in self.runs:
             if not run.whole:
@@ -124,7 +124,7 @@ def grouped(runs: Sequence[TrainedRun]) -> tuple[tuple[Group, ...], tuple[str, .
         longest[key] = max(run.config.steps, longest.get(key, 0))
     for run, key in zip(runs, keys, strict=True):
         if run.is_source and run.config.steps < longest[key]:
-            notes.append(f"{run.folder} is left out: it is there for its policy, with which other runs begin.")
+            notes.append(f"{run.folder} is left out: it only provides the initial policy of other runs.")
             continue
         same = found.setdefault(key, {})
         other = same.get(run.config.seed)

@@ -1,4 +1,4 @@
-"""What an agent is: its networks link by link, the features it looks at, its dead neurons, how its wiring moved."""
+"""Inspection of an agent: its networks, features, dead neurons, and how its wiring changed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Shares = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Dead:
-    """Hidden neurons of a layer that can tell nothing: by the links alone."""
+    """Hidden neurons of a layer that are dead by their links."""
 
     without_input: int
-    """No link leads to them: whatever is observed, they say the same."""
+    """Without incoming links: their output is constant."""
     without_output: int
-    """No link leads on from them: whatever they say, nobody hears it."""
+    """Without outgoing links: their output has no effect."""
     either: int
 
 
@@ -194,12 +194,12 @@ def look(file: Path, *, episodes: int = 3, seed: int = 0) -> Inspection:
     if file in (place.policy, place.best_policy) and place.config.is_file():
         info = inspect_run(place.path)
     if info and not info.config:
-        notes.append(f"nothing else of the run is known: {place.config} cannot be read")
+        notes.append(f"the rest of the run is unknown: {place.config} cannot be read")
     if info and info.config:
         if file == place.policy:
             networks += _critics(place, info.config, notes)
         else:
-            notes.append("the critics are left out: those in the checkpoint belong to the last policy")
+            notes.append("the critics are left out: those in the checkpoint belong to the latest policy")
         movement = _movement(place, info.config, step, notes)
     return Inspection(policy, info, networks, movement, _activity(policy, episodes, seed, notes), notes)
 
@@ -222,7 +222,7 @@ def _critics(place: RunFolder, config: RunConfig, notes: list[str]) -> list[Wire
             notes.append(f"the checkpoint {path.name} cannot be used ({error})")
             continue
         return [Wired(name, step, _layers(net)) for name, net in agent.networks.items() if name != "actor"]
-    notes.append("the critics are not known: there is no whole checkpoint yet")
+    notes.append("the critics are unknown: there is no intact checkpoint yet")
     return []
 
 
@@ -236,10 +236,10 @@ def _movement(place: RunFolder, config: RunConfig, step: int | None, notes: list
     try:
         found = movement_of(place, config, config.steps if step is None else step)
     except (ValueError, OSError) as error:
-        notes.append(f"how the wiring moved is not known: {error}")
+        notes.append(f"the history of the wiring is unknown: {error}")
         return None
     if found is None:
-        notes.append("how the wiring moved is not known: no evaluation was logged in wiring.bin")
+        notes.append("the history of the wiring is unknown: no evaluation was logged in wiring.bin")
     return found
 
 
@@ -247,14 +247,14 @@ def _activity(policy: Policy, episodes: int, seed: int, notes: list[str]) -> Act
     if episodes == 0:
         return None
     if not policy.task:
-        notes.append("which neurons never act is not known: the policy file does not say for which task it is")
+        notes.append("the activity of neurons is unknown: the policy file does not name its task")
         return None
     if policy.around:
-        notes.append(f"the episodes were without what was around the task, {policy.around}, which only Python knows")
+        notes.append(f"the episodes were run without the wrappers {policy.around}, which only Python knows")
     try:
         x, result = watch(policy, policy.task, episodes=episodes, seed=seed)
     except (Refused, Failed) as error:
-        notes.append(f"which neurons never act is not known: {error}")
+        notes.append(f"the activity of neurons is unknown: {error}")
         return None
     active = []
     for layer in policy.layers[:-1]:

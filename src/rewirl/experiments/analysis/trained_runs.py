@@ -1,4 +1,4 @@
-"""Run folders as data: what each run measured, whatever of its files is left, and what is missing."""
+"""Run folders as data: what each run measured, and what is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEEDED = ("step", "return_mean")
 """Columns of evaluations.csv without which there is no curve."""
 WANTED = ("seconds", "memory_mb", "links", "paper_flops", "full_flops")
 """Columns that older versions may lack: they are NaN then."""
-UNKNOWN = "not written down"
+UNKNOWN = "not recorded"
 """Of a run from before something was."""
 
 
@@ -94,13 +94,13 @@ class Loaded:
 
 
 def load(paths: Iterable[Path]) -> Loaded:
-    """All runs in some folders, each a run or a folder of runs. What cannot be used is said in the notes; Refused if
-    nothing can."""
+    """All runs in some folders, each a run or a folder of runs. Unusable runs are listed in the notes; Refused if
+    none is usable."""
     folders: dict[Path, Path] = {}
     given = list(paths)
     for path in given:
         if not path.is_dir():
-            raise Refused(f"there is no folder {path}: give run folders, or folders with runs in them")
+            raise Refused(f"there is no folder {path}: give run folders, or folders that contain them")
         found = [path] if (path / "config.toml").is_file() else [info.folder for info in list_runs(path)]
         if not found:
             raise Refused(f"there is no run in {path}: a run folder has a config.toml")
@@ -176,7 +176,7 @@ def read_evaluations(content: bytes) -> tuple[Ints, dict[str, Floats]]:
         name: np.array([_read(float, row.get(name) or "nan", name) for row in rows]) for name in (*NEEDED[1:], *WANTED)
     }
     if np.any(np.diff(steps) <= 0) or not np.isfinite(columns["return_mean"]).all():
-        raise ValueError("its steps do not rise, or a return is no number")
+        raise ValueError("its steps do not increase, or a return is not a number")
     return steps, columns
 
 
@@ -185,7 +185,7 @@ def _read(kind: type[int] | type[float], text: str, column: str) -> float:
         return kind(text)
     except ValueError:
         what = "whole number" if kind is int else "number"
-        raise ValueError(f"its column {column} has {text[:20]!r}, which is no {what}") from None
+        raise ValueError(f"its column {column} has {text[:20]!r}, which is not a {what}") from None
 
 
 def _start(folder: Path, config: RunConfig) -> str | None:

@@ -1,4 +1,4 @@
-"""How a run's wiring moved while it learned, by the links that there were at each evaluation."""
+"""How a run's wiring changed, by its links at each evaluation."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ class Movement:
     """Links that they replaced, in all networks together."""
 
     def __str__(self) -> str:
-        """How fast the wiring moved, in a sentence."""
+        """How fast the wiring changed, in one sentence."""
         if not self.adaptations:
-            return "The wiring was not adapted until then."
+            return "The wiring has not been changed yet."
         links = sum(int(bits[-1].sum()) for bits in self.wiring.values())
         each = self.replaced / self.adaptations
         return (
-            f"{self.adaptations:,} adaptations replaced {each:,.0f} links each, {each / links:.1%} of the {links:,} in "
+            f"{self.adaptations:,} rewirings replaced {each:,.0f} links each, {each / links:.1%} of the {links:,} in "
             f"sparse layers: {self.replaced:,} in all."
         )
 
     def survived(self, layer: Layer) -> Shares:
-        """Share of the first links that are there still, at each step.
+        """Share of the initial links that still exist, at each step.
 
-        A link that went and came again counts as there.
+        A link that was dropped and grew again counts.
 
         >>> wiring = np.array([[[True, True]], [[True, False]]])
         >>> Movement((0, 10), {("actor", 0): wiring}, 1, 1).survived(("actor", 0))
@@ -69,7 +69,7 @@ class Movement:
         return shared
 
     def without_input(self, layer: Layer) -> Ints:
-        """Neurons of the layer that no link leads to, at each step.
+        """Neurons of the layer without incoming links, at each step.
 
         >>> wiring = np.array([[[True, True]], [[True, False]]])
         >>> Movement((0, 10), {("actor", 0): wiring}, 1, 1).without_input(("actor", 0))
@@ -79,7 +79,7 @@ class Movement:
         return neurons
 
     def tried(self, layer: Layer) -> float:
-        """Share of the layer's places that had a link at some evaluation."""
+        """Share of the layer's positions that had a link at some evaluation."""
         return float(self.wiring[layer].any(axis=0).mean())
 
     def ages(self, layer: Layer) -> Ints:

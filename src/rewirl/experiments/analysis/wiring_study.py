@@ -1,4 +1,4 @@
-"""What the wiring of a method did while it learned: where links went, how they spread, how old they got."""
+"""The wiring of a method during training: where links moved, their degrees and ages."""
 
 from __future__ import annotations
 

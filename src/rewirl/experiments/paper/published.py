@@ -1,4 +1,4 @@
-"""The figures that the paper prints, to stand beside ours: on the -v3 tasks, at 1M steps, over 5 seeds."""
+"""The paper's numbers, shown next to ours: -v3 tasks, 1M steps, 5 seeds."""
 
 from __future__ import annotations
 

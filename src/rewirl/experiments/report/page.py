@@ -90,11 +90,11 @@ class Page:
 
     def _notes(self) -> str:
         if not self.notes:
-            return "<p class=fine>Every method has every seed, and every run is whole.</p>"
+            return "<p class=fine>Every method has every seed, and every run is complete.</p>"
         shown = items(self.notes[:SHOWN_NOTES])
         more = self.notes[SHOWN_NOTES:]
         folded = f"<details><summary>{len(more)} more</summary>{items(more)}</details>" if more else ""
-        return f"<aside class=notes><h3>To know before reading</h3>{shown}{folded}</aside>"
+        return f"<aside class=notes><h3>Before you read</h3>{shown}{folded}</aside>"
 
     def _curves(self) -> str:
         cards = "".join(
@@ -149,7 +149,7 @@ class Page:
         normalised = " A normalised return of 0 is the untrained agent, 1 the dense one." if plots else ""
         return (
             "<p>The interquartile mean (IQM) leaves out the lowest and the highest quarter of runs. Intervals are 95% "
-            f"percentiles of a bootstrap that draws seeds anew within each task.{normalised}</p>"
+            f"percentiles of a bootstrap that resamples seeds within each task.{normalised}</p>"
             f"{plots}{self._tables('aggregate', 'improvement', 'intervals')}"
         )
 
@@ -163,7 +163,7 @@ class Page:
             for x, name in axes.items()
         )
         return (
-            f"<p>The same returns against what they cost. {self._figure_links('efficiency-')}</p>"
+            f"<p>The same returns against their costs. {self._figure_links('efficiency-')}</p>"
             f"<div class=controls>{choices}{self._all_methods()}</div>"
             f"<div class=cards>{plots}</div>{self._tables('costs')}"
         )
@@ -183,12 +183,12 @@ class Page:
         controls = options("Method", "wiring-method", names) + options("Network", "wiring-network", networks)
         degrees = "".join(plot("degrees", "Distribution of degrees", part=part) for part in range(4))
         return (
-            "<p>Which links there were at every evaluation, averaged over seeds (and over the two critics).</p>"
+            "<p>The links at every evaluation, averaged over seeds (and over the two critics).</p>"
             f"<div class=controls>{controls}<span class=n-text id=wiring-n></span></div>"
             + card("Links per input feature", plot("heat", "Links of each input feature over training"))
             + "<div class=cards>"
             + card(
-                "Share of links that are at least so old",
+                "Share of links of at least this age",
                 plot("ages", "Share of links older than some steps, over training")
                 + "<p class=note>A link that was dropped and grown again between two evaluations counts as having "
                 "stayed.</p>",
@@ -208,7 +208,7 @@ class Page:
         return (
             "<h3>Versions and machine of the runs</h3>"
             f"<div class=scroll tabindex=0><table class=facts>{table}</table></div>"
-            f"<h3>Commands</h3><p>What is not named is the default of the method, which is the paper's.</p>"
+            f"<h3>Commands</h3><p>Options that are not listed have the method's defaults, which are the paper's.</p>"
             f'<pre class=scroll tabindex=0 aria-label="Commands">{text(commands)}</pre>{self._tables("runs")}'
             f"{_definitions(self.comparison)}"
         )
@@ -236,9 +236,9 @@ def _definitions(comparison: Comparison) -> str:
     terms = {
         "Return R": "mean of the last 10 evaluations up to the step of the comparison; an evaluation is the mean of "
         "its episodes, without exploration noise",
-        "LCA": "mean of all evaluations, the one before training included; tables print it divided by 5 000",
+        "LCA": "mean of all evaluations, including the one before training; tables print it divided by 5 000",
         "std": "over seeds, with ddof = 0; bands in the plots are the same at each step, of smoothed runs",
-        "n": "runs with different seeds; at each step of a mean curve, the runs that came so far",
+        "n": "runs with different seeds; at each step of a mean curve, the runs that reached it",
         "Steps to the dense return": "the first evaluation at which the mean curve over seeds, smoothed by the mean of "
         "its last 10 evaluations, is at the dense method's R",
         "Dense R at these FLOPs": "how far the dense method came with as many FLOPs as the method took, by the paper's "
@@ -248,4 +248,4 @@ def _definitions(comparison: Comparison) -> str:
         "Paper": f"Sokar et al., IJCAI 2022: the -v3 tasks at {spaced(STEPS)} steps, mean ± std over 5 seeds",
     }
     rows = "".join(f"<dt>{text(name)}<dd>{text(meaning)}" for name, meaning in terms.items())
-    return f"<h3>What the words mean</h3><dl>{rows}</dl>"
+    return f"<h3>Definitions</h3><dl>{rows}</dl>"

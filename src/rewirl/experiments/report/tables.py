@@ -16,7 +16,7 @@ from rewirl.experiments.report.table import Record, Table
 
 NBSP = "\N{NO-BREAK SPACE}"
 BESIDE = (
-    f"Beside ours the paper's own, of the -v3 tasks at {steps_text(paper.STEPS)} steps over {paper.SEEDS} seeds. "
+    f"Next to ours the paper's numbers, for the -v3 tasks at {steps_text(paper.STEPS)} steps over {paper.SEEDS} seeds. "
     "Bold: the best of ours on a task."
 )
 
@@ -177,7 +177,7 @@ def improvement_table(aggregates: Aggregates) -> Table:
         ["X", "Y", f"P(X > Y) [{SIZE:.0%} interval]", "on", "n"],
         rows,
         records,
-        "How probable it is that a run of X has a higher return than a run of Y, averaged over tasks; n is the smaller "
+        "Probability that a run of X has a higher return than a run of Y, averaged over tasks; n is the smaller "
         "number of runs.",
         words=2,
     )

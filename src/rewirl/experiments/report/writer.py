@@ -1,4 +1,4 @@
-"""Writes a report: everything aside first, then into its place."""
+"""Writes a report: first to a temporary folder, then to its destination."""
 
 from __future__ import annotations
 

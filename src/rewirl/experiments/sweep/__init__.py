@@ -1,6 +1,6 @@
-"""Sweeps: grids of runs, what is missing of them, and who does it, on this machine or on a Ray cluster.
+"""Sweeps: grids of runs, planning what is missing, and running it on this machine or on a Ray cluster.
 
-What comes of the runs is looked at in `analysis/`.
+Results are evaluated in `analysis/`.
 """
 
 from rewirl.experiments.sweep.sweep import Sweep, Watcher, run_sweep

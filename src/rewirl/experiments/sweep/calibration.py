@@ -1,4 +1,4 @@
-"""How long runs will take and how much disk they need, from a few seconds of each kind in memory."""
+"""Expected time and disk space of runs, from a few seconds of each kind in memory."""
 
 from __future__ import annotations
 

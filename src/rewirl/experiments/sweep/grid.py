@@ -4,9 +4,9 @@
     tasks = ["HalfCheetah-v5"]
     methods = ["ds-td3"]
     seeds = [1, 2, 3]
-    steps = 300_000              # this and any other option of `rewirl train`: for all runs
+    steps = 300_000              # this and any other option of `rewirl train` applies to all runs
 
-    [[variant]]                  # each variant is the whole grid again, with what it says instead
+    [[variant]]                  # each variant is the whole grid again, with its own settings
     label = "e200"
     adapt_every = 200
 
@@ -14,7 +14,7 @@
     label = "dense"
     methods = ["td3"]
 
-A variant may begin with samples of another one's policies: initial_samples = { of = "dense" }.
+A variant may start with samples of another one's policies: initial_samples = { of = "dense" }.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Grid:
         for name, wanted in same.items():
             if wanted not in lists[name] and len(lists[name]) != 1:
                 raise Refused(
-                    f"{self.name}: the variant {other.label} has no run for {variant.label} to begin with: it has "
+                    f"{self.name}: the variant {other.label} has no run that {variant.label} can start from: it has "
                     f"several {name}, and none is {wanted}"
                 )
             picked[name] = wanted if wanted in lists[name] else lists[name][0]
@@ -194,7 +194,7 @@ class Grid:
                 if name in lists and not lists[name]:
                     return f"{self.name} is an empty grid: its {name} are an empty list"
         chosen = "; ".join(f"{name}: {' '.join(map(str, values))}" for name, values in self.chosen.items())
-        return f"nothing is left of the grid {self.name} with {chosen}"
+        return f"the grid {self.name} has no runs with {chosen}"
 
 
 def parse_grid(text: str, name: str) -> Grid:
@@ -206,9 +206,9 @@ def parse_grid(text: str, name: str) -> Grid:
     about, trains = given.pop("about", ""), given.pop("train", True)
     tables = given.pop("variant", [{}])
     if not isinstance(about, str) or not isinstance(trains, bool):
-        raise Refused(f"{name}: about must be a text, and train true or false")
+        raise Refused(f"{name}: about must be a string, and train true or false")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise Refused(f"{name}: a variant begins with a line [[variant]]")
+        raise Refused(f"{name}: a variant starts with a line [[variant]]")
     whole = _variant(given, name, {"about", "train", "variant"})
     for needed in LISTS:
         if needed not in whole.lists:
@@ -219,10 +219,10 @@ def parse_grid(text: str, name: str) -> Grid:
     labels = [variant.label for variant in variants]
     for number, variant in enumerate(variants):
         if len(variants) > 1 and (not variant.label or variant.label in labels[:number]):
-            raise Refused(f"{name}, variant {number + 1}: give it a label of its own")
+            raise Refused(f"{name}, variant {number + 1}: give it a unique label")
         if variant.source and variant.source not in labels[:number]:
             raise Refused(
-                f"{name}, variant {variant.label}: initial_samples names {variant.source!r}, which is no variant "
+                f"{name}, variant {variant.label}: initial_samples names {variant.source!r}, which is not a variant "
                 f"before it{nearest(variant.source, labels[:number])}"
             )
     return Grid(name, whole.lists, whole.values, variants, about, trains)
@@ -237,7 +237,7 @@ def _variant(table: Mapping[str, Any], where: str, known: set[str]) -> Variant:
             raise Refused(f"{where}: there is no option {key!r}{nearest(key, sorted(OPTIONS | known | {*LISTS}))}")
     label, samples = table.get("label", ""), table.get("initial_samples")
     if not isinstance(label, str) or (label and not LABEL.fullmatch(label)):
-        raise Refused(f"{where}: a label is one word that a folder can have, e.g. e200, not {label!r}")
+        raise Refused(f"{where}: a label must be one word that can name a folder, e.g. e200, not {label!r}")
     if isinstance(samples, dict) and (set(samples) != {"of"} or not isinstance(samples["of"], str)):
         raise Refused(f'{where}: initial_samples must be the path of a run, or {{ of = "LABEL" }}, not {samples!r}')
     lists = {name: _list(name, table[name], where) for name in LISTS if name in table}

@@ -1,4 +1,4 @@
-"""What a grid needs in a folder of runs: which of its runs are done, which go on, which are new, and where."""
+"""The plan of a sweep: which runs are finished, which are resumed, which are new, and where."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Job:
     config: RunConfig
     """With the initial policy by its content, once that is known."""
     state: str = "new"
-    """new, cut (begun, and to be gone on with), done; while a sweep runs also running, elsewhere (another process has
-    it), failed, stopped or blocked (the run that it begins with failed)."""
+    """new, cut (interrupted, to be resumed), done; during a sweep also running, elsewhere (another process has it),
+    failed, stopped or blocked (the run that it starts from failed)."""
     step: int = 0
     message: str = ""
     source: Job | None = None
@@ -111,7 +111,7 @@ class Plan:
 
 def plan(grid: Grid, folder: Path, known: dict[str, list[RunInfo]] | None = None) -> Plan:
     """Compares a grid with the runs below a folder. A run is known by the content of its config, whatever its folder is
-    called; one with fewer steps is gone on with where that can be.
+    called; one with fewer steps is extended if possible.
 
     >>> from rewirl.experiments import load_grid
     >>> made = plan(load_grid("paper/schedule").narrowed(seeds=[1]), Path("no-runs-yet"))

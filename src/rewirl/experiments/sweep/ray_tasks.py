@@ -1,6 +1,6 @@
 """A sweep on a Ray cluster: one task per run, run folders on storage that all machines see.
 
-When a machine dies, Ray starts its tasks on another one, where each goes on from the checkpoint of its run.
+When a machine dies, Ray restarts its tasks on another one, where each resumes from its checkpoint.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _check_reachable(address: str | None) -> None:
 
 
 def train_here(config: str, folder: str, modules: Sequence[str] = ()) -> tuple[int, str]:
-    """One run in this process, begun or gone on with; how it ended, as `rewirl train` would."""
+    """One run in this process, started or resumed; the exit code of `rewirl train`."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     descriptor = open_file(path / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

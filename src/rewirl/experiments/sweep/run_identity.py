@@ -1,4 +1,4 @@
-"""Which run is which: by what its config computes, and not by what its folder is called."""
+"""Identity of runs: by the content of their configs, not by the names of their folders."""
 
 from __future__ import annotations
 

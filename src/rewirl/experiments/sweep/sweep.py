@@ -1,4 +1,4 @@
-"""Sweeps: all runs of a plan, side by side; one that fails does not stop the others."""
+"""Sweeps: all runs of a plan in parallel; one that fails does not stop the others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLL = 0.5
 
 
 class Watcher:
-    """Is told about a sweep; override what is of interest."""
+    """Receives the events of a sweep; override the methods of interest."""
 
     def on_change(self, sweep: Sweep, job: Job) -> None:
         """A run begins or ends."""
@@ -119,10 +119,10 @@ class Sweep:
             self._set(job, "failed", ending.message)
 
     def _block(self) -> None:
-        """What begins with a policy that will not come is not waited for."""
+        """Blocks jobs whose initial policy will not be trained."""
         for job in self.of("new", "cut"):
             if job.source is not None and job.source.state in ("failed", "stopped", "blocked"):
-                self._set(job, "blocked", f"the run that it begins with, {job.source.folder.name}, is not done")
+                self._set(job, "blocked", f"the run that it starts from, {job.source.folder.name}, is not finished")
 
     def _look(self, jobs: list[Job]) -> None:
         for job in jobs:

@@ -1,4 +1,4 @@
-"""Who does the runs of a sweep: on this machine, processes side by side, each the normal `rewirl train`."""
+"""Workers of a sweep on this machine: parallel processes, each the normal `rewirl train`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Workers(Protocol):
         """Asks one or all to save and end."""
 
     def kill(self) -> None:
-        """Ends all at once; what they saved before is whole."""
+        """Kills all at once; what they saved before is intact."""
 
     def close(self) -> None:
         """Nothing more will be asked."""
@@ -144,4 +144,4 @@ def _why(code: int, folder: Path, since: int) -> str:
     except OSError:
         lines = []
     said = [line.removeprefix("rewirl: ") for line in lines if line.startswith("rewirl: ")]
-    return next(iter([*said[-1:], *lines[-1:]]), f"it ended with code {code}")
+    return next(iter([*said[-1:], *lines[-1:]]), f"it exited with code {code}")

@@ -1,4 +1,4 @@
-"""What is searched when a method is tuned: λ of each layer, η and e, in bounds that enclose the paper's choices."""
+"""The search space of tuning: λ of each layer, η and e, within bounds that contain the paper's choices."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Tuning: a search for the λ, η and e of a method on a task, by Optuna. Every trial is one or more normal runs.
 
 The search is in one folder: `study.journal` (Optuna's), a folder per trial with a run folder per seed, `best.toml`.
-Killed anywhere and begun again, it goes on: trials that are done stay, runs that were cut off are resumed.
+After a kill the same call continues: finished trials are kept, interrupted runs are resumed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Trial:
     """Its runs, one per seed, one after the other."""
     folders: list[Path]
     state: str = "waiting"
-    """waiting, running, done, pruned, failed (with these numbers), stopped (to be gone on with)."""
+    """waiting, running, done, pruned, failed (with these settings), stopped (to be resumed)."""
     value: float | None = None
     """R, mean over the seeds so far."""
     step: int = 0
@@ -69,7 +69,7 @@ class Trial:
 
 
 class TuneWatcher:
-    """Is told about a search; override what is of interest."""
+    """Receives the events of a search; override the methods of interest."""
 
     def on_change(self, tuning: Tuning, trial: Trial) -> None:
         """A trial begins or ends."""
@@ -238,7 +238,7 @@ class Tuning:
             study.set_user_attr("settings", settings)
         elif known != settings:
             raise Refused(
-                f"{self.folder} holds another search ({'; '.join(_differences(known, settings))}): give another "
+                f"{self.folder} contains another search ({'; '.join(_differences(known, settings))}): give another "
                 "folder, or search as before"
             )
         return study

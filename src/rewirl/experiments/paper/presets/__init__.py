@@ -39,6 +39,6 @@ def load_grid(name: str | Path) -> Grid:
     if text not in preset_names():
         known = preset_names()
         hint = nearest(text, known) or nearest(f"paper/{text}", known)
-        raise Refused(f"there is no preset {text!r}{hint} (presets: {', '.join(known)}; a grid of your own is a .toml)")
+        raise Refused(f"there is no preset {text!r}{hint} (presets: {', '.join(known)}; your own grid is a .toml file)")
     group, _, last = text.partition("/")
     return parse_grid(files(__name__).joinpath(group, f"{last}.toml").read_text("utf-8"), text)
