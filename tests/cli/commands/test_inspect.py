@@ -119,7 +119,7 @@ class Page(HTMLParser):
 
 def test_the_page_is_whole_and_needs_nothing_else(capsys, folder, tmp_path):
     out = tmp_path / "new[b]" / "agent.html"
-    assert f"Page written to {out}" in said(capsys, folder, "--html", out)
+    assert f"Page written to {out}" in said(capsys, folder, "--html", out, "--episodes", 1)
     content = out.read_text()
     page = Page(content)
     assert len(page.sources) == 3  # pictures of three layers
@@ -129,6 +129,8 @@ def test_the_page_is_whole_and_needs_nothing_else(capsys, folder, tmp_path):
     assert "url(" not in content
     for told in ("ds-td3 on Pendulum-v1", "cosine of angle", "torque", "critic2, layer 2", "8 rewirings replaced"):
         assert told in page.text
+    assert "<b>1</b><span>action</span>" in content
+    assert "In 1 episode, 200 steps." in content
     assert content.count("<polyline") == 6 + len(alone(folder))
     assert ("neurons without incoming links" in page.text) == bool(alone(folder))
     assert "prefers-color-scheme: dark" in content

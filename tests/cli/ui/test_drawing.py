@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import combinations
 
 import numpy as np
+import pytest
 
 from rewirl.cli.ui.page.drawing import curves, heat, histogram, matrix, png
 
@@ -47,6 +49,35 @@ def test_curves_go_through_their_points():
     assert y0 < y1  # 1 is above 0
     assert "a &amp; b" in drawn
     assert "nan" not in curves({"a": [1.0]}, [0], what="one point")
+
+
+def texts(drawn: str) -> list[tuple[float, float, float, str]]:
+    """Left end, height, width and content of each text, with letters as wide as they get."""
+    found = []
+    for attributes, content in re.findall(r"<text([^>]*)>([^<]*)</text>", drawn):
+        x, y = (float(re.search(rf' {name}="([^"]+)"', attributes)[1]) for name in "xy")
+        wide = 6.2 * len(content)
+        anchor = re.search(r'text-anchor="(\w+)"', attributes)
+        found.append((x - {"end": wide, "middle": wide / 2}.get(anchor[1] if anchor else "", 0), y, wide, content))
+    return found
+
+
+@pytest.mark.parametrize("lines", [1, 3, 9, 16])
+def test_axes_and_names_fit_into_a_drawing_and_do_not_meet(lines):
+    names = [f"second critic, layer {number}" for number in range(lines)]
+    drawn = [
+        curves({name: [1.0, 0.03] for name in names}, [0, 1_000_000], what="x"),
+        heat(names, np.ones((lines, 2)), [0, 1_000_000], what="x"),
+        histogram(np.linspace(0, 1, 300), bins=10, what="x", low="never", high="always"),
+    ]
+    for picture in drawn:
+        width, height = map(float, re.search(r'viewBox="0 0 (\S+) ([^"]+)"', picture).groups())
+        placed = texts(picture)
+        for x, y, wide, content in placed:
+            assert 0 <= x <= width - wide, content
+            assert 8 <= y <= height, content
+        for (x, y, wide, content), (x2, y2, wide2, content2) in combinations(placed, 2):
+            assert abs(y - y2) > 10 or x + wide <= x2 or x2 + wide2 <= x, f"{content} meets {content2}"
 
 
 def test_histogram_counts_every_value():

@@ -5,12 +5,16 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rewirl.experiments.report.end_labels import moved_apart
+
+LETTER = 6.2
+"""Width of a letter at the largest size that the page's style has for drawings."""
 LEVELS = 8
 """Shades of a weight's magnitude."""
 RED, BLUE = (214, 69, 65), (47, 128, 237)
@@ -31,7 +35,9 @@ def tag(name: str, content: str = "", **attributes: object) -> str:
 
 def curves(lines: Mapping[str, Sequence[float]], x: Sequence[float], *, what: str) -> str:
     """Shares between 0 and 1 over steps: one line each, labelled at its end."""
-    width, height, left, right, top, bottom = 480, 210, 42, 96, 8, 26
+    left, top, bottom, apart = 46, 8, 26, 13
+    right = round(LETTER * max(map(len, lines))) + 12
+    width, height = left + 340 + right, max(210, top + apart * len(lines) + bottom)
     span = max(x[-1] - x[0], 1)
 
     def place(step: float, share: float) -> tuple[float, float]:
@@ -46,7 +52,7 @@ def curves(lines: Mapping[str, Sequence[float]], x: Sequence[float], *, what: st
         parts.append(tag("text", f"{step:,.0f}", x=place(step, 0)[0], y=height - 8, text_anchor=anchor, class_="axis"))
     middle = (left + width - right) / 2
     parts.append(tag("text", "steps", x=middle, y=height - 8, text_anchor="middle", class_="axis"))
-    ends = _apart([place(x[-1], shares[-1])[1] for shares in lines.values()], 13)
+    ends = moved_apart([place(x[-1], shares[-1])[1] for shares in lines.values()], apart, height - bottom)
     for number, ((name, shares), y) in enumerate(zip(lines.items(), ends, strict=True)):
         points = " ".join("{:.1f},{:.1f}".format(*place(*pair)) for pair in zip(x, shares, strict=True))
         colour = f"series s{number % 6}"
@@ -75,9 +81,9 @@ def histogram(values: NDArray[np.float64], *, bins: int, what: str, low: str, hi
 
 def heat(rows: Sequence[str], shares: NDArray[np.float64], x: Sequence[float], *, what: str) -> str:
     """A row of shares between 0 and 1 for each name, over steps."""
-    width, each, foot = 480, 13, 24
-    left = round(5.8 * max(map(len, rows))) + 12  # the names, as wide as letters of this size are
-    height = each * len(rows) + foot
+    each, foot = 13, 24
+    left = round(LETTER * max(map(len, rows))) + 12
+    width, height = left + 340, each * len(rows) + foot
     step, most = (width - left) / len(x), float(shares.max()) or 1.0
     parts = []
     for number, (name, values) in enumerate(zip(rows, shares, strict=True)):
@@ -128,19 +134,6 @@ def png(codes: NDArray[np.uint8], palette: Sequence[tuple[int, int, int, int]]) 
 
 def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-
-def _apart(places: Iterable[float], least: float) -> list[float]:
-    """The heights, moved down where two would be closer than `least`.
-
-    >>> _apart([10.0, 50.0, 12.0], 5)
-    [10.0, 50.0, 15.0]
-    """
-    given = list(places)
-    out, before = list(given), -np.inf
-    for index in sorted(range(len(given)), key=given.__getitem__):
-        before = out[index] = max(given[index], before + least)
-    return out
 
 
 def _number(value: object) -> str:

@@ -193,7 +193,7 @@ def _neurons(seen: Inspection) -> str:
         picture = histogram(shares, bins=10, what=title, low="never", high="always")
         drawn.append(f"<figure>{picture}<figcaption>{title}</figcaption></figure>")
     result = seen.activity.result
-    told = f"In {len(result.returns)} episodes, {result.steps:,} steps."
+    told = f"In {count(len(result.returns), 'episode')}, {count(result.steps, 'step')}."
     return f"<div class='side'>{''.join(drawn)}</div><p class='small'>{told}</p>"
 
 
