@@ -59,6 +59,7 @@ class Visit:
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("request", self._asked)
         self.page.goto(file.as_uri())
+        self.page.locator("#learning-curves .plot").first.scroll_into_view_if_needed()  # it is drawn when it is near
         self.page.wait_for_selector("#learning-curves .plot .scatterlayer")
 
     def _asked(self, request: Any) -> None:
