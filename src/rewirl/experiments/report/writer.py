@@ -43,7 +43,7 @@ def check(out: Path) -> None:
         if importlib.util.find_spec(name) is None:
             raise Refused(f"a report needs {name}, which is not installed: pip install 'rewirl[report]'")
     if out.exists() and not (out.is_dir() and ((out / MARK).is_file() or not any(out.iterdir()))):
-        raise Refused(f"{out} exists and is no report: choose another folder, or empty it", "out")
+        raise Refused(f"{out} exists and is not a report: choose another folder, or empty it", "out")
     for name in ENTRIES:
         refuse_link(out / name)
 
