@@ -11,7 +11,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from rewirl.errors import Refused
 
@@ -103,15 +102,3 @@ def sha256(content: bytes | memoryview) -> str:
 def to_json(value: object) -> bytes:
     """The same bytes for the same content; NaN and infinities are rejected."""
     return json.dumps(value, indent=1, sort_keys=True, allow_nan=False).encode() + b"\n"
-
-
-def from_json(content: bytes) -> Any:
-    """Parses the output of `to_json`; ValueError for anything else."""
-    try:
-        return json.loads(content.decode("utf-8"), parse_constant=_no_constant)
-    except RecursionError:
-        raise ValueError("it is nested too deeplyly") from None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number")

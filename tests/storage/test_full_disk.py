@@ -159,15 +159,14 @@ def test_a_full_disk_when_a_run_begins(
         run.train(120)
 
 
-@pytest.mark.parametrize("name", ["lock", "config.toml", "about.json", "status.json", "best_policy.safetensors"])
+@pytest.mark.parametrize("name", ["lock", "config.toml", "status.json", "best_policy.safetensors"])
 def test_a_full_disk_when_a_run_is_resumed(
-    name: str, tmp_path: Path, full_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, full_for: Callable[[str], None]
 ) -> None:
     tiny.train(tmp_path / "whole")
     with start(tiny.config(), tmp_path / "run") as run:
         run.train(320)
     full_for(name)
-    monkeypatch.setattr("sys.argv", ["another", "command"])  # so that there is something new in about.json
     with pytest.raises((Failed, Refused)) as caught, resume(tmp_path / "run") as run:
         run.train()
     assert caught.match(rf"{name} could not be written .*No space left.*free some space")

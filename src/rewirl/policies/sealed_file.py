@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from rewirl.errors import Refused
 from rewirl.files import write_aside
+from rewirl.untrusted import from_json
 
 Tensors = Mapping[str, NDArray[Any]]
 
@@ -139,15 +140,9 @@ def _not_ours(start: bytes, size: int, length: int) -> str:
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError("a name occurs twice")
-        return found
-
     try:
-        header = json.loads(text.decode("utf-8"), object_pairs_hook=once)
-    except (ValueError, RecursionError) as error:
+        header = from_json(text)
+    except ValueError as error:
         raise PolicyFileError(
             f"the file is damaged or not a policy file: its header is not valid JSON ({error})"
         ) from error

@@ -21,11 +21,12 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from rewirl.errors import Refused
-from rewirl.files import from_json, sha256, to_json
+from rewirl.files import sha256, to_json
 from rewirl.storage.directory import Directory
 from rewirl.storage.disk_errors import room_for
 from rewirl.storage.provenance import versions
 from rewirl.training.state import Arrays, State
+from rewirl.untrusted import from_json
 
 KEPT = 2
 """Number of checkpoints kept: if the last one is damaged, the one before it is used."""
@@ -42,7 +43,7 @@ FORMAT = 2
 """Version of the format: 2 since weights are ordered by position."""
 NEEDS = "0.1.0"
 """The first version of rewirl that reads this format."""
-HEAD = {"versions", "format", "needs"}
+HEAD = {"versions", "format", "needs", "environment"}
 """Values in run.json that are about the checkpoint, and not of the run."""
 
 
@@ -54,9 +55,9 @@ UNFIT = (Damaged, ValueError, KeyError, TypeError, IndexError, OverflowError, Re
 """Errors from loading a checkpoint with valid hashes and invalid content."""
 
 
-def save(folder: Path, step: int, state: State, files: Mapping[str, bytes]) -> Path:
-    """A checkpoint of a run's state, with whatever else belongs to it."""
-    head = {"versions": versions(), "format": FORMAT, "needs": NEEDS}  # as in HEAD
+def save(folder: Path, step: int, state: State, files: Mapping[str, bytes], environment: str) -> Path:
+    """A checkpoint of a run's state, with whatever else belongs to it, and with what is around the task."""
+    head = {"versions": versions(), "format": FORMAT, "needs": NEEDS, "environment": environment}  # as in HEAD
     arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
     parts = {"run.json": to_json(state.values | head), "state.safetensors": safetensors.numpy.save(arrays)}
     return write(folder, step, {**parts, **files})
@@ -108,9 +109,14 @@ def parse_values(name: str, content: bytes) -> dict[str, Any]:
 def parse_arrays(name: str, content: bytes) -> Arrays:
     """Arrays of a safetensors file; its header is checked against the file's length before anything is allocated."""
     try:
-        return dict(safetensors.numpy.load(content))
+        arrays = dict(safetensors.numpy.load(content))
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise Damaged(f"{name} is not a safetensors file: {error}") from None
+    for array, numbers in arrays.items():
+        measured = "moments" in array or ".averages." in array  # which may overflow in a run that still learns
+        if numbers.dtype.kind == "f" and not (~np.isnan(numbers) if measured else np.isfinite(numbers)).all():
+            raise Damaged(f"{name} has numbers in {array} that are not finite")
+    return arrays
 
 
 def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from rewirl.errors import Refused
-from rewirl.files import from_json, refuse_link, to_json, write_aside, write_new
+from rewirl.files import refuse_link, to_json, write_aside, write_new
 from rewirl.policies.policy import Policy
 from rewirl.storage.lock import living_holder_of
-from rewirl.storage.tables import parse, whole_lines
+from rewirl.storage.tables import returns, whole_lines
 from rewirl.training.config import RunConfig
-from rewirl.training.measurements import EvaluationRow
+from rewirl.untrusted import from_json, read_bytes, read_text
 
 LEFTOVERS = (".policy.", ".best_policy.", ".initial_policy.", ".status.", ".config.", ".about.")
 """Prefix of files that were being replaced."""
@@ -89,10 +89,12 @@ class RunFolder:
     def read_status(self) -> dict[str, Any]:
         """What `set_status` wrote last; empty if that is missing."""
         try:
-            found = from_json(self.status.read_bytes())
+            found = from_json(read_bytes(self.status))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        kinds = {"state": str, "step": int, "message": str}
+        known = found if isinstance(found, dict) else {}
+        return {name: known[name] for name, kind in kinds.items() if type(known.get(name)) is kind}
 
     def in_python(self, algorithm: str) -> str:
         """How to resume, from Python, a run whose environment only Python can provide."""
@@ -127,17 +129,17 @@ class RunInfo:
     config: RunConfig | None
     """None if its config.toml cannot be read."""
     state: str
-    """running, done, stopped or failed."""
+    """running, done, stopped, failed or damaged."""
     step: int
     """Steps so far, according to the files."""
     best_return: float | None
     last_return: float | None
     message: str
-    """Why it failed or stopped."""
+    """Why it failed or stopped, or what is damaged."""
 
     @property
     def resumable(self) -> bool:
-        return self.state in ("stopped", "failed")
+        return self.state in ("stopped", "failed", "damaged")
 
 
 def run_folder(runs: Path, name: str) -> Path:
@@ -177,27 +179,36 @@ def inspect_run(folder: Path) -> RunInfo:
     place = RunFolder(folder)
     if not place.config.is_file():
         raise Refused(f"there is no run in {folder}: it has no config.toml")
+    config, damage = None, ""
+    rows: list[tuple[int, float]] = []
     try:
-        config = RunConfig.from_toml(place.config.read_text("utf-8"))
-        damage = ""
+        if place.evaluations.exists():
+            rows = returns(whole_lines(read_bytes(place.evaluations)))
     except (ValueError, OSError) as error:
-        config, damage = None, f"its config.toml cannot be read ({error})"
+        damage = f"its evaluations.csv cannot be read ({_reason(error)})"
+    try:
+        config = RunConfig.from_toml(read_text(place.config))
+    except (ValueError, OSError) as error:
+        damage = f"its config.toml cannot be read ({_reason(error)})"
     status = place.read_status()
-    rows = _rows(place)
-    state, message = str(status.get("state", "stopped")), damage or str(status.get("message", ""))
+    state, message = status.get("state", "stopped"), status.get("message", "")
     if holder := living_holder_of(folder):
         state, message = "running", f"by {holder}"
+    elif damage:
+        state, message = "damaged", damage
     elif state == "running":
-        state, message = "stopped", damage or "it was killed"
-    step = status.get("step")
-    last = rows[-1] if rows else None
+        state, message = "stopped", "it was killed"
+    step = status.get("step", 0)
+    if config is None or not 0 <= step <= config.steps:
+        step = 0  # no run has made so many
+    last_step, last_return = rows[-1] if rows else (0, None)
     return RunInfo(
         folder=folder,
         config=config,
         state=state,
-        step=max(step if isinstance(step, int) else 0, last.step if last else 0),
-        best_return=max((row.return_mean for row in rows), default=None),
-        last_return=last.return_mean if last else None,
+        step=max(step, last_step),
+        best_return=max((mean for _, mean in rows), default=None),
+        last_return=last_return,
         message=message,
     )
 
@@ -210,11 +221,12 @@ def list_runs(runs: Path) -> list[RunInfo]:
             folders.remove("checkpoint")  # it contains copies of the config
         if "config.toml" in files and Path(where) != runs:
             found.append(Path(where))
-    return [inspect_run(folder) for folder in sorted(found)]
+    infos = []
+    for folder in sorted(found):
+        with suppress(Refused):  # it was removed meanwhile
+            infos.append(inspect_run(folder))
+    return infos
 
 
-def _rows(place: RunFolder) -> list[EvaluationRow]:
-    try:
-        return parse(EvaluationRow, whole_lines(place.evaluations.read_bytes()))
-    except (OSError, ValueError, TypeError):
-        return []
+def _reason(error: ValueError | OSError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rewirl.errors import Refused
-from rewirl.files import from_json, open_file, to_json
+from rewirl.files import open_file, to_json
 from rewirl.storage.disk_errors import FULL
+from rewirl.untrusted import from_json, read_bytes
 
 SIGN_SECONDS = 10.0
 """Seconds between two heartbeats."""
@@ -130,8 +131,11 @@ def holder_of(folder: Path) -> Holder | None:
     path = folder / "lock"
     try:
         seen = path.stat().st_mtime
-        found: Any = from_json(path.read_bytes())
-        return Holder(int(found["pid"]), int(found["started"]), str(found["host"]), seen)
+        found: Any = from_json(read_bytes(path))
+        pid, started = found["pid"], found["started"]
+        if type(pid) is not int or type(started) is not int or not 0 < pid < 2**31:
+            return None
+        return Holder(pid, started, str(found["host"]), seen)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from rewirl import nn
-from rewirl.files import from_json, to_json, write_aside
+from rewirl.files import to_json, write_aside
+from rewirl.untrusted import from_json, read_bytes
 
 PACKAGES = ("rewirl", "numpy", "gymnasium", "mujoco")
 
@@ -71,8 +72,8 @@ def write(path: Path, step: int, environment: str) -> None:
 def read(path: Path) -> list[About]:
     """All sessions; empty if the file is missing or invalid."""
     try:
-        return [_session(given) for given in from_json(path.read_bytes())]
-    except (OSError, ValueError, TypeError, KeyError):
+        return [_session(given) for given in from_json(read_bytes(path))]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return []
 
 

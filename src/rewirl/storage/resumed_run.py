@@ -20,7 +20,7 @@ from rewirl.storage.checkpoint import UNFIT, Damaged
 from rewirl.storage.disk_errors import complaining
 from rewirl.storage.folder import RunFolder, inspect_run
 from rewirl.storage.initial_samples import as_begun, kept
-from rewirl.storage.new_run import begin, write_config, write_head
+from rewirl.storage.new_run import begin, write_config
 from rewirl.storage.replay_file import ReplayFile
 from rewirl.storage.store import FolderStore
 from rewirl.training.config import RunConfig
@@ -28,6 +28,7 @@ from rewirl.training.observers import Observer
 from rewirl.training.replay import Replay
 from rewirl.training.run import Run
 from rewirl.training.state import State
+from rewirl.untrusted import read_text
 
 
 def resume(
@@ -68,7 +69,7 @@ def _resume(store: FolderStore, given: RunConfig | None, env: EnvLike | None, ob
         for newer in candidates[: candidates.index(path)]:
             checkpoint.remove(newer)
         checkpoint.clean(place.checkpoints)
-        write_head(run, place)
+        _write_session(run, place)
         for text in [*(f"{problem}; the previous checkpoint is used" for problem in problems), *notices]:
             run.tell(text)
         return run
@@ -80,7 +81,7 @@ def _resume(store: FolderStore, given: RunConfig | None, env: EnvLike | None, ob
     run = begin(config, _source(config, env, place), store, observers, kept(place, config))
     try:
         _check_wrappers(run, place)
-        write_head(run, place)
+        _write_session(run, place)
     except BaseException:
         run.abandon()
         raise
@@ -102,7 +103,7 @@ def _config(place: RunFolder, saved: str | None, given: RunConfig | None, notice
     """The config to resume with; refused if it describes a different run."""
     known = RunConfig.from_toml(saved) if saved is not None else None
     try:
-        config = RunConfig.from_toml(place.config.read_text("utf-8"))
+        config = RunConfig.from_toml(read_text(place.config))
     except (ValueError, OSError) as error:
         if known is None:
             raise Failed(f"{place.config} cannot be read: {error}") from None
@@ -140,7 +141,7 @@ def _load(
             raise Damaged(f"{path / 'run.json'} is of step {state.whole('step')} with {transitions} transitions")
         run.check_shape(state)
         run.begin(_replay(run, state, store))
-        _check_wrappers(run, place)
+        _check_wrappers(run, place, state)
         run.load_state(state)
         differing = checkpoint.differing_versions(state)
         checkpoint.check_all_read(state)
@@ -167,20 +168,33 @@ def _load(
     return run
 
 
-def _check_wrappers(run: Run, place: RunFolder) -> None:
-    """A config contains only the task's name: its wrappers are in about.json, or in the policy of older runs."""
-    first = next(iter(about.read(place.about)), None)
-    before = first.environment if first else None
+def _check_wrappers(run: Run, place: RunFolder, state: State | None = None) -> None:
+    """A config contains only the task's name: its wrappers are in the checkpoint, or in the policies of older runs.
+    about.json, which has no checksum, cannot keep a run from being resumed."""
+    before, now = None if state is None else state.values.get("environment"), wrappers_of(run.loop.env.env)
     for file in (place.policy, place.best_policy):
         if before is None:
             with suppress(OSError, Refused):
                 before = Policy.load(file).around
-    now = wrappers_of(run.loop.env.env)
-    if before is not None and before != now:  # else there is nothing to compare with
+    if before is not None and before != now:
         raise Refused(
-            f"the run in {place.path} was started with {_around(before)} {run.config.task}, but this environment has "
-            f"{_around(now)} it: resume it from Python with its original environment"
+            f"the run in {place.path} was started with {_around(str(before))} {run.config.task}, but this environment "
+            f"has {_around(now)} it: resume it from Python with its original environment"
         )
+    first = next(iter(about.read(place.about)), None)
+    if before is None and first and first.environment is not None and first.environment != now:
+        run.tell(
+            f"according to {place.about} the run was started with {_around(first.environment)} {run.config.task}, but "
+            f"this environment has {_around(now)} it"
+        )
+
+
+def _write_session(run: Run, place: RunFolder) -> None:
+    write_config(run.config, place)
+    try:
+        about.write(place.about, run.step, wrappers_of(run.loop.env.env))
+    except OSError as error:
+        run.tell(f"{place.about} could not be written ({error.strerror}): this session is not recorded in it")
 
 
 def _around(wrappers: str) -> str:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from rewirl.envs.environment import wrappers_of
 from rewirl.envs.task_names import import_flags
 from rewirl.errors import Failed, Stopped
 from rewirl.nn import Network
@@ -98,7 +99,7 @@ class FolderStore:
         if self.best is not None:
             files["best_policy.safetensors"] = self.best
         self._wiring.sync()
-        path = checkpoint.save(self.place.checkpoints, run.step, state, files)
+        path = checkpoint.save(self.place.checkpoints, run.step, state, files, wrappers_of(run.loop.env.env))
         self.last_step, self.last_pending = run.step, bool(run.log.pending)
         return path
 

@@ -12,6 +12,7 @@ from typing import IO, Any, Generic, TypeVar
 from rewirl.files import open_file
 from rewirl.storage.disk_errors import complaining
 from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.untrusted import decoded, finite, whole
 
 Row = TypeVar("Row", EvaluationRow, Episode)
 
@@ -72,16 +73,29 @@ def whole_lines(content: bytes) -> bytes:
     return content[: content.rfind(b"\n") + 1]
 
 
+def rows_of(content: bytes) -> list[list[str]]:
+    """The cells of a CSV file; ValueError if it is none."""
+    try:
+        return list(csv.reader(io.StringIO(decoded(content))))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def count(text: str) -> int:
+    """A cell that counts something."""
+    number = whole(text)
+    if not 0 <= number < 2**63:
+        raise ValueError(f"{number} is not a count")
+    return number
+
+
 def parse(kind: type[Row], content: bytes) -> list[Row]:
     """Rows of a file; ValueError if it is invalid.
 
     >>> parse(Episode, b"step,return,length\\n200,-1.5,200\\n")
     [Episode(step=200, return_=-1.5, length=200)]
     """
-    try:
-        lines = list(csv.reader(io.StringIO(content.decode("utf-8"))))
-    except csv.Error as error:
-        raise ValueError(str(error)) from None
+    lines = rows_of(content)
     names = [f.name.rstrip("_") for f in fields(kind)]
     if not lines or lines[0] != names:
         raise ValueError(f"the columns must be {', '.join(names)}")
@@ -89,17 +103,38 @@ def parse(kind: type[Row], content: bytes) -> list[Row]:
     for number, line in enumerate(lines[1:], start=2):
         if len(line) != len(names):
             raise ValueError(f"line {number} has {len(line)} of {len(names)} columns")
-        values: dict[str, Any] = {f.name: _value(str(f.type), text) for f, text in zip(fields(kind), line, strict=True)}
+        values: dict[str, Any] = {}
+        for column, text in zip(fields(kind), line, strict=True):
+            try:
+                values[column.name] = _value(str(column.type), text)
+            except ValueError as error:
+                raise ValueError(f"line {number}, column {column.name.rstrip('_')}: {error}") from None
         rows.append(kind(**values))
     return rows
+
+
+def returns(content: bytes) -> list[tuple[int, float]]:
+    """Step and mean return of each evaluation; tables of other versions may have other columns.
+
+    >>> returns(b"step,return_mean\\n0,-1.5\\n")
+    [(0, -1.5)]
+    """
+    lines = rows_of(content)
+    if not lines or lines[0] == [f.name for f in fields(EvaluationRow)]:
+        return [(row.step, row.return_mean) for row in (parse(EvaluationRow, content) if lines else [])]
+    try:
+        step, mean = (lines[0].index(name) for name in ("step", "return_mean"))
+        return [(count(line[step]), finite(line[mean])) for line in lines[1:]]
+    except (IndexError, ValueError) as error:
+        raise ValueError(f"a column or cell is missing or wrong ({error})") from None
 
 
 def _value(kind: str, text: str) -> int | float | str | None:
     if kind == "str":
         return text
-    if not text:
+    if kind.endswith("None") and not text:
         return None
-    return int(text) if kind == "int" else float(text)
+    return count(text) if kind == "int" else finite(text)
 
 
 def _line(values: object) -> bytes:

@@ -20,6 +20,7 @@ from rewirl.storage.tables import parse
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import Episode, EvaluationRow
 from rewirl.training.replay import Shape
+from rewirl.untrusted import read_bytes
 
 
 def verify(folder: Path) -> list[str]:
@@ -84,7 +85,7 @@ def _tables(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
 
 
 def _evaluation_steps(path: Path, config: RunConfig) -> None:
-    steps = [row.step for row in parse(EvaluationRow, path.read_bytes())]
+    steps = [row.step for row in parse(EvaluationRow, read_bytes(path))]
     right = list(range(0, len(steps) * config.eval_every, config.eval_every or 1))
     if steps != right:
         raise Damaged(f"{path} has a duplicate or missing row: steps are {steps} and should be {right}")
@@ -92,7 +93,7 @@ def _evaluation_steps(path: Path, config: RunConfig) -> None:
 
 def _episode_steps(path: Path) -> None:
     before = 0
-    for episode in parse(Episode, path.read_bytes()):
+    for episode in parse(Episode, read_bytes(path)):
         if episode.step < before + episode.length:
             raise Damaged(f"{path} has the episode that ends at step {episode.step} twice or out of order")
         before = episode.step
@@ -100,7 +101,7 @@ def _episode_steps(path: Path) -> None:
 
 def _wiring(place: RunFolder) -> None:
     logged = wiring_log.read(place.wiring)
-    for number, row in enumerate(parse(EvaluationRow, place.evaluations.read_bytes())):
+    for number, row in enumerate(parse(EvaluationRow, read_bytes(place.evaluations))):
         for name in ("actor", "critic1", "critic2"):
             for layer, links in enumerate(map(int, getattr(row, f"{name}_links").split())):
                 bits = logged[name, layer]

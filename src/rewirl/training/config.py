@@ -6,7 +6,6 @@ import ast
 import inspect
 import json
 import textwrap
-import tomllib
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -24,6 +23,7 @@ from rewirl.errors import nearest
 from rewirl.limits import MAX_THREADS, MAX_WIDTH
 from rewirl.topology import DropAndGrow
 from rewirl.topology._checks import finite_number, whole_number
+from rewirl.untrusted import from_toml
 
 SEEDS = 2**32
 """Seeds are below this."""
@@ -230,8 +230,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     {'seed': 3}
     """
     try:
-        given: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        given = from_toml(text)
+    except ValueError as error:
         raise ValueError(f"the config is not TOML: {error}") from None
     chosen = _method(given["method"]) if "method" in given else None
     given = {name: value for name, value in given.items() if name not in RETIRED or value != RETIRED[name]}

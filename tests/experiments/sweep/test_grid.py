@@ -204,7 +204,7 @@ def test_a_grid_in_a_file(tmp_path: Path) -> None:
     assert len(load_grid(tmp_path / "own.toml").runs()) == 5
     assert load_grid(str(tmp_path / "own.toml")).about == "two variants"
     (tmp_path / "own.toml").write_bytes(b"\xff")
-    with pytest.raises(Refused, match="it is not text"):
+    with pytest.raises(Refused, match="it is not UTF-8 text"):
         load_grid(tmp_path / "own.toml")
 
 

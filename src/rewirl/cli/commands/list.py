@@ -15,7 +15,7 @@ from rewirl.errors import Refused
 from rewirl.storage import RunInfo, inspect_run, list_runs
 
 EXAMPLES = ("rewirl list", "rewirl list /data/runs", "rewirl list runs/HalfCheetah-v5/ds-td3-seed1")
-STYLES = {"running": "cyan", "done": "green", "stopped": "yellow", "failed": "red"}
+STYLES = {"running": "cyan", "done": "green", "stopped": "yellow", "failed": "red", "damaged": "red"}
 
 
 COLUMNS = ("run", "method", "task", "seed", "state", "steps", "done", "last return", "best return")
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
         return
     show(listed(found, width()))
     for info in found:
-        if info.message and (info.state == "failed" or info.config is None):
+        if info.message and (info.state in ("failed", "damaged") or info.config is None):
             show(Text(f"{info.folder}: {info.message}"))
     if any(info.resumable for info in found):
         show("To resume a run that stopped or failed:  rewirl train --resume RUN")

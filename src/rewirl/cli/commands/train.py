@@ -27,6 +27,7 @@ from rewirl.storage.folder import folder_name
 from rewirl.training import Run
 from rewirl.training.config import LINKS, REWIRING, RunConfig, all_hints, default_of, hints, overlay, parse_toml
 from rewirl.training.loggers import LOGGERS
+from rewirl.untrusted import read_text
 
 EXAMPLES = (
     "rewirl train ds-td3 HalfCheetah-v5 --seed 1",
@@ -149,11 +150,9 @@ def _resumed(args: argparse.Namespace, flags: Mapping[str, Any]) -> tuple[Path, 
 def config_file(path: Path) -> dict[str, Any]:
     """The options in a user's TOML file."""
     try:
-        return parse_toml(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(
-            f"cannot read the config {path}: {getattr(error, 'strerror', None) or 'it is not text'}"
-        ) from None
+        return parse_toml(read_text(path))
+    except OSError as error:
+        raise Refused(f"cannot read the config {path}: {error.strerror}") from None
     except ValueError as error:
         raise Refused(f"{path}: {error}") from None
 

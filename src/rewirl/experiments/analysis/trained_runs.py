@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,15 +13,16 @@ from numpy.typing import NDArray
 
 from rewirl.errors import Refused
 from rewirl.experiments.analysis.number_format import steps_text
-from rewirl.files import from_json, sha256
+from rewirl.files import sha256
 from rewirl.policies import Policy
 from rewirl.storage import inspect_run, list_runs
 from rewirl.storage.folder import policy_file
 from rewirl.storage.initial_samples import BY_CONTENT
 from rewirl.storage.provenance import About
 from rewirl.storage.provenance import read as read_about
-from rewirl.storage.tables import whole_lines
+from rewirl.storage.tables import count, rows_of, whole_lines
 from rewirl.training.config import RunConfig
+from rewirl.untrusted import finite, from_json, read_bytes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -136,7 +136,7 @@ def load_run(folder: Path) -> TrainedRun:
     if info.config is None:
         raise ValueError("its config.toml cannot be read")
     try:
-        steps, columns = read_evaluations((folder / "evaluations.csv").read_bytes())
+        steps, columns = read_evaluations(read_bytes(folder / "evaluations.csv"))
     except OSError as error:
         raise ValueError(f"its evaluations.csv cannot be read ({error.strerror})") from None
     except ValueError as error:
@@ -151,7 +151,7 @@ def _from_checkpoint(folder: Path) -> tuple[About, ...]:
     """The versions of a run from before there was an about.json."""
     newest = max(folder.glob("checkpoint/step-*/run.json"), default=None)
     try:
-        versions = from_json(newest.read_bytes())["versions"] if newest else {}
+        versions = from_json(read_bytes(newest))["versions"] if newest else {}
         known = {str(name): str(value) for name, value in versions.items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return ()
@@ -165,27 +165,25 @@ def read_evaluations(content: bytes) -> tuple[Ints, dict[str, Floats]]:
     >>> steps, columns["return_mean"], columns["memory_mb"]
     (array([   0, 5000]), array([-1.5, 20. ]), array([nan, nan]))
     """
-    try:
-        rows = list(csv.DictReader(io.StringIO(whole_lines(content).decode("utf-8"))))
-    except csv.Error as error:
-        raise ValueError(str(error)) from None
+    names, *lines = rows_of(whole_lines(content)) or [[]]
+    rows = [dict(zip(names, line, strict=False)) for line in lines]
     if rows and (missing := [name for name in NEEDED if rows[0].get(name) is None]):
         raise ValueError(f"it has no column {missing[0]}")
-    steps = np.array([_read(int, row["step"], "step") for row in rows], dtype=np.int64)
+    steps = np.array([_read(count, row.get("step", ""), "step") for row in rows], dtype=np.int64)
     columns = {
-        name: np.array([_read(float, row.get(name) or "nan", name) for row in rows]) for name in (*NEEDED[1:], *WANTED)
+        name: np.array([_read(finite, row[name], name) if row.get(name) else math.nan for row in rows])
+        for name in (*NEEDED[1:], *WANTED)
     }
     if np.any(np.diff(steps) <= 0) or not np.isfinite(columns["return_mean"]).all():
         raise ValueError("its steps do not increase, or a return is not a number")
     return steps, columns
 
 
-def _read(kind: type[int] | type[float], text: str, column: str) -> float:
+def _read(read: Callable[[str], float], text: str, column: str) -> float:
     try:
-        return kind(text)
-    except ValueError:
-        what = "whole number" if kind is int else "number"
-        raise ValueError(f"its column {column} has {text[:20]!r}, which is not a {what}") from None
+        return read(text)
+    except ValueError as error:
+        raise ValueError(f"column {column}: {error}") from None
 
 
 def _start(folder: Path, config: RunConfig) -> str | None:

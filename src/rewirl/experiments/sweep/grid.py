@@ -20,7 +20,6 @@ A variant may start with samples of another one's policies: initial_samples = { 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import Any
 
 from rewirl.errors import Refused, nearest
 from rewirl.training.config import RunConfig, all_hints, overlay
+from rewirl.untrusted import from_toml, read_text
 
 LISTS = ("tasks", "methods", "seeds")
 """What is multiplied."""
@@ -200,8 +200,8 @@ class Grid:
 def parse_grid(text: str, name: str) -> Grid:
     """The grid that a TOML text describes; `name` is for what is said about it."""
     try:
-        given: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        given = from_toml(text)
+    except ValueError as error:
         raise Refused(f"{name} is not TOML: {error}") from None
     about, trains = given.pop("about", ""), given.pop("train", True)
     tables = given.pop("variant", [{}])
@@ -256,6 +256,6 @@ def _list(name: str, given: object, where: str) -> list[Any]:
 def read_grid(path: Path) -> Grid:
     """The grid in a file of the user's."""
     try:
-        return parse_grid(path.read_text(encoding="utf-8"), path.name)
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"cannot read the grid {path}: {getattr(error, 'strerror', None) or 'it is not text'}") from None
+        return parse_grid(read_text(path), path.name)
+    except (OSError, ValueError) as error:
+        raise Refused(f"cannot read the grid {path}: {getattr(error, 'strerror', None) or error}") from None

@@ -1,0 +1,138 @@
+"""Reading what anyone may have written: bounded in size, depth and the length of numbers, and every number finite.
+
+All that is wrong with a content is a ValueError in one sentence; only the system's own errors are OSErrors.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 64 << 20
+"""Of a table or JSON file: a run of a hundred million steps stays far below."""
+MOST_TEXT = 1 << 20
+"""Bytes of a config or grid."""
+MOST_DEPTH = 50
+"""Levels of nesting."""
+MOST_DIGITS = 60
+"""Of a whole number: the state of a random generator has 39."""
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a regular file, which must not be longer than `most` bytes."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not make us wait
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ValueError(f"{path} is not a regular file")
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"{path} has more than {most} bytes")
+    return content
+
+
+def read_text(path: Path, most: int = MOST_TEXT) -> str:
+    """The content of a UTF-8 file."""
+    return decoded(read_bytes(path, most))
+
+
+def decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 text (byte {error.start})") from None
+
+
+def from_json(content: bytes) -> Any:
+    """
+    >>> from_json(b'{"step": 3}')
+    {'step': 3}
+    >>> from_json(b"1e999")
+    Traceback (most recent call last):
+    ValueError: 1e999 is not a finite number
+    """
+    try:
+        found = json.loads(
+            decoded(content), parse_constant=finite, parse_float=finite, parse_int=whole, object_pairs_hook=_once
+        )
+    except RecursionError:
+        raise ValueError(_deep()) from None
+    return _shallow(found)
+
+
+def from_toml(text: str) -> dict[str, Any]:
+    """
+    >>> from_toml("seed = 3")
+    {'seed': 3}
+    """
+    if len(text) > MOST_TEXT:
+        raise ValueError(f"it has more than {MOST_TEXT} characters")
+    try:
+        found: dict[str, Any] = tomllib.loads(text, parse_float=finite)
+    except RecursionError:
+        raise ValueError(_deep()) from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError as error:
+        long = "digits" in str(error)  # Python's own limit
+        raise ValueError("a whole number has too many digits" if long else str(error)) from None
+    _shallow(found)
+    return found
+
+
+def whole(text: str) -> int:
+    """
+    >>> whole("-12")
+    -12
+    >>> whole("1" * 5000)
+    Traceback (most recent call last):
+    ValueError: a whole number has 5000 digits
+    """
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a whole number has {len(text)} digits")
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a whole number") from None
+
+
+def finite(text: str) -> float:
+    """
+    >>> finite("1.5")
+    1.5
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{text[:50]!r} is not a number") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:50]} is not a finite number")
+    return number
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+def _shallow(found: Any) -> Any:
+    """What was parsed, if nothing that handles it later can run out of stack or of digits."""
+    level, depth = [found], 0
+    while level:
+        if depth > MOST_DEPTH:
+            raise ValueError(_deep())
+        if any(isinstance(item, int) and abs(item) >= 10**MOST_DIGITS for item in level):
+            raise ValueError("a whole number has too many digits")
+        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        level, depth = [item for items in inner for item in items], depth + 1
+    return found
+
+
+def _deep() -> str:
+    return f"it is nested more than {MOST_DEPTH} levels deep"

@@ -1,0 +1,137 @@
+"""Any file of a run folder with any content, under every command: a sentence, never a traceback."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import commands
+import pytest
+import tiny
+from in_memory import new_folder
+
+from rewirl.cli import main
+from rewirl.storage import inspect_run, list_runs, resume, start, verify
+from rewirl.training.measurements import EvaluationRow
+
+DIGITS = b"1" * 5000
+OPTIONAL = [f.name for f in fields(EvaluationRow) if f.default is None]
+CONTENTS = {
+    "empty": b"",
+    "zeros": bytes(100),
+    "infinite JSON": b'{"pid": 1e999, "started": 1e999, "host": "h", "step": 1e999, "state": "done"}',
+    "digits in JSON": b'{"pid": ' + DIGITS + b', "started": 1, "host": "h", "step": ' + DIGITS + b"}",
+    "other types in JSON": b'{"pid": [], "started": {}, "host": 3, "step": "many", "state": 7, "message": []}',
+    "list of numbers": b'[1, {"step": 1e999, "command": 1, "versions": [], "machine": 3}]',
+    "deep JSON": b"[" * 100_000,
+    "deep TOML": b"steps = " + b"[" * 100_000,
+    "digits in TOML": b"seeds = [" + DIGITS + b"]\nsteps = " + DIGITS,
+    "infinite TOML": b'method = "ds-td3"\ntask = "Pendulum-v1"\nlr = inf\nsteps = nan',
+    "text": "[bold]λ[/] $x$ \x1b[2J".encode(),
+    "not UTF-8": b"\xff\xfe\xff",
+    "CSV of nothing": b",,,,,,\n" * 3,
+    "head of a log": b'{"actor": [1e999, -3], "critic1": "no"}\n' + bytes(50),
+    "huge log": b'{"actor": [99999999999999, 99999999999999]}\n' + bytes(50),
+    "empty log": b"{}\n" + bytes(50),
+}
+
+
+@pytest.fixture(scope="module")
+def stopped() -> Iterator[Path]:
+    """A run in the middle, as it is left by SIGTERM, beside one that is finished."""
+    parent = new_folder() / "runs"
+    config = {"hidden": (4, 4), "steps": 260, "random_steps": 50, "eval_every": 100, "eval_episodes": 1}
+    for name in ("one", "two"):
+        chosen = tiny.config(task="Pendulum-v1", **config, seed=("one", "two").index(name))
+        with start(chosen, parent / name) as run:
+            run.train(250 if name == "one" else 260)
+    (parent / "one" / "grid.toml").write_text(
+        'tasks = ["Pendulum-v1"]\nmethods = ["ds-td3"]\nseeds = [1]\nsteps = 100\nhidden = [4, 4]'
+    )
+    yield parent
+    shutil.rmtree(parent.parent)
+
+
+FILES = (
+    *("config.toml", "evaluations.csv", "progress.csv", "status.json", "about.json", "lock", "wiring.bin"),
+    *("policy.safetensors", "best_policy.safetensors", "replay.bin", "grid.toml"),
+)
+
+
+def test_these_are_all_files(stopped: Path) -> None:
+    assert {path.name for path in (stopped / "one").iterdir() if path.is_file()} == set(FILES)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_content_of_any_file_is_a_traceback(
+    file: str, stopped: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for kind, content in CONTENTS.items():
+        shutil.copytree(stopped, tmp_path / "runs")
+        run = tmp_path / "runs" / "one"
+        (run / file).write_bytes(content)
+        for name, words in commands.on_run(run, tmp_path / "out").items():
+            if name in ("play", "demo", "tune", "report", "sweep", "train --config") and kind not in READ.get(file, ()):
+                continue  # slow, and does not read this file
+            code = main(words)
+            said = capfd.readouterr()
+            assert code in (0, 1, 2), (name, kind)
+            assert "Traceback" not in said.err, (name, kind)
+            assert len([line for line in said.err.splitlines() if line.startswith("rewirl:")]) == (code != 0)
+            if name == "list":
+                assert "two" in said.out, kind
+        shutil.rmtree(tmp_path / "runs")
+
+
+READ = {
+    "config.toml": ("deep TOML", "digits in TOML", "infinite TOML", "not UTF-8"),
+    "grid.toml": ("deep TOML", "digits in TOML", "infinite TOML", "not UTF-8"),
+    "evaluations.csv": ("CSV of nothing", "not UTF-8"),
+    "about.json": ("infinite JSON", "list of numbers", "deep JSON"),
+    "wiring.bin": ("head of a log", "huge log", "empty log", "empty"),
+}
+"""Contents with which slow commands are tried too."""
+
+
+@pytest.mark.parametrize("column", [f.name for f in fields(EvaluationRow)])
+@pytest.mark.parametrize("cell", ["", "1e999", "1" * 5000])
+def test_a_bad_cell_never_hides_the_other_runs_and_is_repaired_by_a_resume(
+    column: str, cell: str, stopped: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(stopped, tmp_path / "runs")
+    run = tmp_path / "runs" / "one"
+    table = run / "evaluations.csv"
+    lines = table.read_text().splitlines()
+    cells = lines[-1].split(",")
+    place = lines[0].split(",").index(column)
+    before, cells[place] = cells[place], cell
+    table.write_text("\n".join([*lines[:-1], ",".join(cells)]) + "\n")
+    states = {info.folder.name: info.state for info in list_runs(tmp_path / "runs")}
+    assert states["two"] == "done"
+    bare = column.endswith("_links") or (not cell and before == "") or (not cell and column in OPTIONAL)
+    assert states["one"] == ("stopped" if bare else "damaged")
+    assert main(["list", str(run.parent)]) == 0
+    if cell != before:
+        assert verify(run), "what was changed is found"
+    with resume(run) as resumed:
+        resumed.train()
+    assert verify(run) == []
+    assert inspect_run(run).state == "done"
+
+
+def test_about_json_never_blocks_a_resume(stopped: Path, tmp_path: Path) -> None:
+    for content in (
+        *CONTENTS.values(),
+        b'[{"step": 0, "command": "", "versions": {}, "machine": {}, "environment": "X"}]',
+    ):
+        shutil.copytree(stopped / "one", tmp_path / "run")
+        (tmp_path / "run" / "about.json").write_bytes(content)
+        resume(tmp_path / "run").close()
+        shutil.rmtree(tmp_path / "run")
+    shutil.copytree(stopped / "one", tmp_path / "run")
+    (tmp_path / "run" / "about.json").unlink()
+    (tmp_path / "run" / "about.json").mkdir()
+    with resume(tmp_path / "run") as run:
+        assert any("about.json could not be written" in notice for notice in run.notices)
