@@ -17,6 +17,9 @@ from rewirl import _aliases, platforms
 if TYPE_CHECKING:
     from rewirl.learners import SAC as SAC
     from rewirl.learners import TD3 as TD3
+    from rewirl.learners import Callback as Callback
+    from rewirl.learners import EarlyStopping as EarlyStopping
+    from rewirl.learners import PeriodicSave as PeriodicSave
     from rewirl.policies.policy import Policy as Policy
     from rewirl.topology import SET as SET
     from rewirl.topology import Dense as Dense
@@ -32,14 +35,27 @@ _aliases.install()
 
 # Imported on first use: a device that only needs Policy needs neither Gymnasium nor MuJoCo.
 _HOMES = {
-    "TD3": "rewirl.learners",
-    "SAC": "rewirl.learners",
+    **dict.fromkeys(("TD3", "SAC", "Callback", "EarlyStopping", "PeriodicSave"), "rewirl.learners"),
     "Policy": "rewirl.policies.policy",
     "evaluate_vector": "rewirl.training.evaluation.vector",
     **dict.fromkeys(("SET", "RigL", "Static", "Dense", "Rule"), "rewirl.topology"),
 }
 
-__all__ = ["SAC", "SET", "TD3", "Dense", "Policy", "RigL", "Rule", "Static", "__version__", "evaluate_vector"]
+__all__ = [
+    "SAC",
+    "SET",
+    "TD3",
+    "Callback",
+    "Dense",
+    "EarlyStopping",
+    "PeriodicSave",
+    "Policy",
+    "RigL",
+    "Rule",
+    "Static",
+    "__version__",
+    "evaluate_vector",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -36,7 +36,7 @@ def test_train_says_what_happens_in_plain_lines(trained):
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
     lines = [line for line in done.stdout.splitlines() if line.startswith("step ")]
-    assert [line.split()[1] for line in lines] == ["0/500", "200/500", "400/500"]
+    assert [line.split()[1] for line in lines] == ["0/500", "200/500", "400/500", "500/500"]
     assert all(" return " in line and " ETA " in line and " steps/s " in line for line in lines)
     for told in (f"Results go to {RUN}", "Return   ", "of dense networks", f"rewirl evaluate {RUN}"):
         assert told in done.stdout
@@ -45,7 +45,7 @@ def test_train_says_what_happens_in_plain_lines(trained):
 def test_run_folder_is_whole(trained):
     where, _ = trained
     with open(where / RUN / "evaluations.csv") as file:
-        assert [row["step"] for row in csv.DictReader(file)] == ["0", "200", "400"]
+        assert [row["step"] for row in csv.DictReader(file)] == ["0", "200", "400", "500"]
     policy = Policy.load(where / RUN / "policy.safetensors")
     assert policy.task == "Pendulum-v1"
     assert policy.predict(np.zeros(3))[0].shape == (1,)

@@ -175,7 +175,7 @@ def attacks() -> dict[str, tuple[bytes, str]]:
         "offsets-of-floats": (entry("layer.0.bias", data_offsets=[8.0, 16.0]), "not whole numbers from 0 up"),
         "shape-true": (entry("layer.1.bias", shape=[True]), "not whole numbers from 0 up"),
         "shape-nothing": (entry("layer.0.bias", shape=None), "not whole numbers from 0 up"),
-        "dtype-float64": (entry("layer.0.bias", dtype="F64"), "dtype 'F64': it must be F32 or I32"),
+        "dtype-float64": (entry("layer.0.bias", dtype="F64"), "which does not fit its bytes 8 to 16"),
         "dtype-list": (entry("layer.0.bias", dtype=["F32"]), "must be F32 or I32"),
         "entry-with-more": (entry("layer.0.bias", code="1"), "a dtype, a shape and data_offsets, and nothing else"),
         "entry-a-number": (with_header(lambda h: h.update({"layer.0.bias": 1})), "a dtype, a shape and data_offsets"),

@@ -259,7 +259,7 @@ def test_statistics_are_logged() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "network 'actor': give one of lambdas, sparsity and links"),
+        ({"sparsity": 0.5, "lambdas": (1, 2)}, "network 'actor': give one of lambdas, sparsity and links"),
         ({"lambdas": (1, 2, 3)}, "network 'actor': 3 lambdas for 2 sparse layers"),
         ({"sparsity": 0.9}, "network 'critic1': sparsity 0.9 leaves .* the largest sparsity possible"),
         ({"sparsity": 0.5, "block": 3}, "network 'actor': block must be"),
@@ -327,3 +327,11 @@ def test_what_is_not_installed_is_said_with_how_to_install_it(package, lacks, se
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1] == f"ModuleNotFoundError: {sentence}"
+
+
+@pytest.mark.parametrize("rule", [SET, SET()])
+def test_half_of_the_weights_by_default(rule: Rule) -> None:
+    training = SparseTraining(rule)
+    model = agent("ppo").learn(32, callback=training)
+    assert training.wirings["actor"].statistics()["sparsity"] == pytest.approx(0.5, abs=0.15)
+    model.learn(32, callback=SparseTraining(SET, sparsity=0.5))  # the same wish in other words

@@ -160,9 +160,7 @@ def test_a_full_disk_when_a_run_begins(
 
 
 @pytest.mark.parametrize("name", ["lock", "config.toml", "status.json", "best_policy.safetensors"])
-def test_a_full_disk_when_a_run_is_resumed(
-    name: str, tmp_path: Path, full_for: Callable[[str], None]
-) -> None:
+def test_a_full_disk_when_a_run_is_resumed(name: str, tmp_path: Path, full_for: Callable[[str], None]) -> None:
     tiny.train(tmp_path / "whole")
     with start(tiny.config(), tmp_path / "run") as run:
         run.train(320)

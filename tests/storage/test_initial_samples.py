@@ -17,7 +17,7 @@ from rewirl.policies import Policy
 from rewirl.storage import inspect_run, resume, start, verify
 from rewirl.storage.initial_samples import pinned
 from rewirl.training import RunConfig
-from rewirl.training.initial_policy import InitialPolicy
+from rewirl.training.first_steps import InitialPolicy
 
 SMALL = {"steps": 300, "random_steps": 150, "checkpoint_every": 60, "eval_every": 100}
 

@@ -161,7 +161,6 @@ def twice() -> nn.Module:
         (mlp(), {"sparsity": 0.999}, "the largest sparsity possible is 0.925000"),
         (mlp(), {"lambdas": (0.001, 2)}, "leaves layer 1 without a link"),
         (mlp(), {"lambdas": (1, 2, 3)}, r"3 lambdas for 2 sparse layers \(0, 2\): give one for each"),
-        (mlp(), {}, "give one of lambdas, sparsity and links"),
         (mlp(), {"lambdas": (1, 2), "sparsity": 0.5}, "give one of lambdas, sparsity and links"),
         (mlp(), {"sparsity": 1.0}, "from 0 .dense. to below 1"),
         (mlp(), {"sparsity": float("nan")}, "finite"),
@@ -192,3 +191,17 @@ def test_a_refusal_changes_nothing() -> None:
         sparsify(module, rule=SET(), sparsity=0.999)
     assert torch.equal(module[0].weight, before)
     sparsify(module, rule=SET(), sparsity=0.5)  # not sparse already
+
+
+@pytest.mark.parametrize("rule", [SET, SET()])
+def test_half_of_the_weights_unless_something_is_given(rule) -> None:
+    module = mlp()
+    sparsify(module, rule=rule, seed=0)
+    weights = [layer.weight for layer in module.modules() if isinstance(layer, nn.Linear)]
+    share = sum(int(weight.count_nonzero()) for weight in weights) / sum(weight.numel() for weight in weights)
+    assert share == pytest.approx(0.5, abs=0.01)
+
+
+def test_what_is_no_rule_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"rule must be a wiring rule such as SET\(\).*not 'set'"):
+        sparsify(mlp(), rule="set")  # type: ignore[arg-type]

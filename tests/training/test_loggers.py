@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from rewirl.cli.ui.session import LogTo
 from rewirl.errors import Failed, Refused
 from rewirl.storage import resume, start
 from rewirl.training import RunConfig
-from rewirl.training.loggers import LOGGERS, check_logger
+from rewirl.training.loggers import LOGGERS, LogTo, check_logger
 
 TINY = {"hidden": (8, 8), "random_steps": 50, "eval_every": 50, "eval_episodes": 1, "steps": 150, "replay_size": 1000}
 CONFIG = RunConfig.resolve(method="ds-td3", task="Pendulum-v1", **TINY)
@@ -27,10 +26,11 @@ def test_tensorboard_reads_what_was_logged(tmp_path):
         wanted = [(row.step, row.return_mean) for row in run.evaluations]
     events = accumulator.EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     events.Reload()
-    found = [(event.step, event.value) for event in events.Scalars("return_mean")]
+    found = [(event.step, event.value) for event in events.Scalars("eval/return_mean")]
     assert [step for step, _ in found] == [0, 50, 100, 150]
     assert [value for _, value in found] == pytest.approx([value for _, value in wanted])
-    assert {"q", "links", "critic_loss", "paper_flops"} <= set(events.Tags()["scalars"])
+    tags = {"train/q", "wiring/links", "train/critic_loss", "cost/paper_flops", "time/steps_per_second"}
+    assert tags <= set(events.Tags()["scalars"])
 
 
 def test_wandb_takes_what_was_logged(tmp_path, monkeypatch):
@@ -47,8 +47,12 @@ def test_wandb_takes_what_was_logged(tmp_path, monkeypatch):
             self.calls.append(given)
             return self
 
-        def log(self, row, step):
-            self.rows.append((step, row["return_mean"]))
+        def define_metric(self, name, step_metric):
+            assert (name, step_metric) == ("*", "step")
+
+        def log(self, numbers):
+            if "eval/return_mean" in numbers:
+                self.rows.append((numbers["step"], numbers["eval/return_mean"]))
 
         def finish(self):
             self.calls.append({})
@@ -76,7 +80,7 @@ class Broken:
 
     rows = 0
 
-    def __init__(self, folder, config, first_step):
+    def __init__(self, folder, config, first_step, identity):
         if config.seed == 13:
             raise RuntimeError("no API key configured.\nSee the docs.")
 
@@ -94,7 +98,7 @@ def test_a_logger_that_fails_does_not_end_the_run(tmp_path, monkeypatch):
     with start(CONFIG, tmp_path / "run", observers=[LogTo(["tensorboard"])]) as run:
         run.train()
         assert run.done
-    assert run.notices == ["--log tensorboard failed ([Errno 27] File too large): the run continues without it"]
+    assert run.notices == ["logging to tensorboard failed ([Errno 27] File too large): the run continues without it"]
 
 
 def test_a_logger_that_cannot_begin_is_said_in_a_sentence(tmp_path, monkeypatch):
@@ -102,6 +106,33 @@ def test_a_logger_that_cannot_begin_is_said_in_a_sentence(tmp_path, monkeypatch)
     config = replace(CONFIG, seed=13)
     with (
         start(config, tmp_path / "run", observers=[LogTo(["tensorboard"])]) as run,
-        pytest.raises(Failed, match=r"^--log tensorboard cannot be used: no API key configured$"),
+        pytest.raises(Failed, match=r"^logging to tensorboard is not possible: no API key configured$"),
     ):
         run.train()
+
+
+class Lines:
+    """A logger of one's own."""
+
+    def __init__(self):
+        self.lines = []
+
+    def log(self, step, numbers):
+        self.lines.append((step, dict(numbers)))
+
+
+def test_a_logger_of_ones_own_sees_episodes_and_evaluations():
+    mine = Lines()
+    with start(replace(CONFIG, steps=450, eval_every=200), observers=[LogTo([mine, mine])]) as run:
+        run.train()
+        episodes, evaluations = (
+            [(step, numbers) for step, numbers in mine.lines[::2] if tag in numbers]
+            for tag in ("train/episode_return", "eval/return_mean")
+        )
+        assert [step for step, _ in episodes] == [200, 400]
+        assert all(numbers["train/episode_length"] == 200 for _, numbers in episodes)
+        assert [step for step, _ in evaluations] == [0, 200, 400, 450]  # the last step is always evaluated
+        assert [numbers["eval/return_mean"] for _, numbers in evaluations] == [
+            row.return_mean for row in run.evaluations
+        ]
+    assert mine.lines[::2] == mine.lines[1::2]

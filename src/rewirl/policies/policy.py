@@ -22,6 +22,9 @@ from rewirl.policies.sealed_file import PolicyFileError
 __all__ = ["Policy", "PolicyFileError", "PolicyLayer"]
 
 FORMAT, FORMAT_VERSION = "rewirl-policy", 1
+AGENT_FORMAT, AGENT = "rewirl-agent", "agent."
+"""Of a file that holds a whole agent (`learners/agent_file.py`), and how the names of its arrays begin that are no part
+of the policy."""
 PARTS = ("indptr", "columns", "weights", "bias")
 """Arrays of a layer in the file."""
 ALGORITHMS = {"td3": 1, "sac": 2}
@@ -30,7 +33,7 @@ OWN_METADATA = ("format", "format_version", "rewirl", "algorithm", "task", "size
 """Names in the file's metadata that are the format's own."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Policy:
     """A trained policy: layers with ReLU between them, then tanh, then the action box.
 
@@ -83,6 +86,13 @@ class Policy:
         for name in self.metadata:
             if name in OWN_METADATA:
                 raise ValueError(f"the metadata name {name!r} is reserved: choose another")
+
+    def __repr__(self) -> str:
+        dense = sum(layer.n_in * layer.n_out for layer in self.layers)
+        facts = [self.task, self.metadata.get("method", self.algorithm), "-".join(map(str, self.sizes))]
+        facts.append(f"{sum(self.links):,} links, {1 - sum(self.links) / dense:.0%} sparse")
+        facts += [f"{name} {self.metadata[name]}" for name in ("step", "return") if name in self.metadata]
+        return f"Policy({', '.join(filter(None, facts))})"
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -171,6 +181,10 @@ class Policy:
 
     def save(self, path: str | Path) -> None:
         """Writes one safetensors file; the same policy gives the same bytes."""
+        container.write(path, *self.to_tensors())
+
+    def to_tensors(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+        """The arrays and the metadata of its file."""
         tensors: dict[str, NDArray[Any]] = {"action.low": self.low, "action.high": self.high}
         for number, layer in enumerate(self.layers):
             for part in PARTS:
@@ -184,12 +198,12 @@ class Policy:
             "sizes": ",".join(map(str, self.sizes)),
             "links": ",".join(map(str, self.links)),
         }
-        container.write(path, tensors, {**self.metadata, **own})
+        return tensors, {**self.metadata, **own}
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
-        """The policy in a file written by `save`. Any other file is refused with a PolicyFileError, before memory of
-        the claimed size is allocated."""
+        """The policy in a file written by `save`, or in the file of a whole agent. Any other file is refused with a
+        PolicyFileError, before memory of the claimed size is allocated."""
         with container.opened(path) as file:
             _check_header(file)
             tensors, text = file.tensors(), file.metadata
@@ -220,7 +234,7 @@ def _outputs(algorithm: str, n_act: int) -> int:
 def _check_header(file: container.SealedFile) -> None:
     """Refuses a file whose arrays are not those of a policy with the sizes and links that it states."""
     text = file.metadata
-    if text.get("format") != FORMAT:
+    if text.get("format") not in (FORMAT, AGENT_FORMAT):
         raise PolicyFileError(f"this is not a policy file: its format is {text.get('format')!r} instead of {FORMAT!r}")
     found = text.get("format_version", "")
     if not re.fullmatch(r"[1-9][0-9]{0,8}", found, re.ASCII):
@@ -241,7 +255,8 @@ def _check_header(file: container.SealedFile) -> None:
             f"the file states {sizes[-1]} outputs: a sac policy has two for each dimension of the action"
         )
     expected = _expected(sizes, links, sizes[-1] // per_action)
-    for name in sorted(set(expected) | set(file.entries)):
+    others = {name for name in file.entries if name.startswith(AGENT)} if text["format"] == AGENT_FORMAT else set()
+    for name in sorted(set(expected) | set(file.entries) - others):
         if name not in file.entries:
             raise PolicyFileError(f"the array {name!r} is missing")
         if name not in expected:

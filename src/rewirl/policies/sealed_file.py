@@ -27,7 +27,13 @@ from rewirl.untrusted import from_json
 
 Tensors = Mapping[str, NDArray[Any]]
 
-DTYPES = {"F32": np.dtype("<f4"), "I32": np.dtype("<i4")}
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F32": np.dtype("<f4"),
+    "I32": np.dtype("<i4"),
+    "F64": np.dtype("<f8"),
+    "I64": np.dtype("<i8"),
+    "U8": np.dtype("u1"),
+}
 """What an array in a file may be, by its name in safetensors."""
 
 MAX_HEADER = 1 << 20
@@ -126,7 +132,7 @@ def _bytes_of(array: NDArray[Any]) -> tuple[str, bytes]:
     for name, dtype in DTYPES.items():
         if array.dtype == dtype:
             return name, array.astype(dtype, copy=False).tobytes()
-    raise TypeError(f"an array of {array.dtype} cannot be stored: it must be float32 or int32")
+    raise TypeError(f"an array of {array.dtype} cannot be stored: it must be one of {', '.join(DTYPES)}")
 
 
 def _not_ours(start: bytes, size: int, length: int) -> str:

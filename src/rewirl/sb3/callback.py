@@ -8,15 +8,16 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from rewirl.sb3.attachment import Attachment, attach, detach
 from rewirl.sb3.record import Asked
-from rewirl.topology import Rule
+from rewirl.topology import DEFAULT_SPARSITY, Rule, as_rule
 from rewirl.torch import Wiring
 
 
 class SparseTraining(BaseCallback):
     """Dynamic sparse training of a TD3, DDPG, SAC, DQN, A2C or PPO agent, targets included.
 
-    Each network of the agent is wired on its own, its output layer dense, to the given `sparsity` or with the given
-    `lambdas` (one for each of its sparse layers; if networks differ in depth, give `sparsity`). The critics adapt at
+    Each network of the agent is wired on its own, its output layer dense, to the given `sparsity` (half of the weights
+    unless given) or with the given `lambdas` (one for each of its sparse layers; if networks differ in depth, give
+    `sparsity`). `rule` may be a class such as SET, which takes its default numbers. The critics adapt at
     the updates that the rule says, an actor at its first own update at or after them. Links come from `seed`, or else
     from PyTorch's generator, which the agent's own seed sets.
 
@@ -34,7 +35,7 @@ class SparseTraining(BaseCallback):
 
     def __init__(
         self,
-        rule: Rule,
+        rule: Rule | type[Rule],
         *,
         sparsity: float | None = None,
         lambdas: Sequence[float] | None = None,
@@ -43,7 +44,9 @@ class SparseTraining(BaseCallback):
         verbose: int = 0,
     ) -> None:
         super().__init__(verbose)
-        self.rule, self.seed = rule, seed
+        self.rule, self.seed = as_rule(rule), seed
+        if sparsity is None and lambdas is None and self.rule.sparse:
+            sparsity = DEFAULT_SPARSITY
         self._asked = Asked.of(sparsity, lambdas, block)
         self._attachment: Attachment | None = None
 

@@ -57,10 +57,15 @@ UNFIT = (Damaged, ValueError, KeyError, TypeError, IndexError, OverflowError, Re
 
 def save(folder: Path, step: int, state: State, files: Mapping[str, bytes], environment: str) -> Path:
     """A checkpoint of a run's state, with whatever else belongs to it, and with what is around the task."""
-    head = {"versions": versions(), "format": FORMAT, "needs": NEEDS, "environment": environment}  # as in HEAD
     arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
-    parts = {"run.json": to_json(state.values | head), "state.safetensors": safetensors.numpy.save(arrays)}
+    parts = {"run.json": format_values(state, environment), "state.safetensors": safetensors.numpy.save(arrays)}
     return write(folder, step, {**parts, **files})
+
+
+def format_values(state: State, environment: str) -> bytes:
+    """The content of run.json."""
+    head = {"versions": versions(), "format": FORMAT, "needs": NEEDS, "environment": environment}  # as in HEAD
+    return to_json(state.values | head)
 
 
 def load(path: Path, files: Mapping[str, bytes]) -> State:
@@ -192,6 +197,11 @@ def found(folder: Path) -> list[Path]:
         return []
     named = [entry for entry in folder.iterdir() if NAME.fullmatch(entry.name)]
     return sorted(named, key=step_of, reverse=True)
+
+
+def newest_step(folder: Path) -> int:
+    """Of the newest checkpoint in a folder; 0 if there is none."""
+    return step_of(newest[0]) if (newest := found(folder)) else 0
 
 
 def recover(folder: Path) -> None:

@@ -100,12 +100,6 @@ class RunFolder:
         """How to resume, from Python, a run whose environment only Python can provide."""
         return f"{algorithm.upper()}(env, run_dir={str(self.path)!r}, …).learn(steps)"
 
-    def without_replay(self) -> Refused:
-        """Message about a run that cannot be extended."""
-        return Refused(
-            f"the run in {self.path} is finished and its replay was deleted: train with keep_replay to extend it later"
-        )
-
     def has_policy(self) -> bool:
         """Whether the latest policy exists and is intact."""
         try:

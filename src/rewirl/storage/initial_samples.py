@@ -15,7 +15,7 @@ from rewirl.files import sha256, write_aside
 from rewirl.policies.policy import Policy
 from rewirl.storage.folder import RunFolder, inspect_run, policy_file
 from rewirl.training.config import RunConfig
-from rewirl.training.initial_policy import InitialPolicy
+from rewirl.training.first_steps import InitialPolicy
 
 BY_CONTENT = "sha256:"
 """Prefix of a policy that is identified by its content."""

@@ -19,7 +19,7 @@ from rewirl.storage.initial_samples import GivenPolicy, keep, pinned
 from rewirl.storage.replay_file import ReplayFile
 from rewirl.storage.store import FolderStore
 from rewirl.training.config import RunConfig
-from rewirl.training.initial_policy import InitialPolicy
+from rewirl.training.first_steps import InitialPolicy
 from rewirl.training.observers import Observer
 from rewirl.training.replay import Replay
 from rewirl.training.run import Run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -137,7 +136,7 @@ def _load(
     run = Run(config, _source(config, env, place), store, observers, initial)
     try:
         transitions = ReplayFile.read_state(state)[1]
-        if not step == state.whole("step") == transitions:
+        if not step == state.whole("step") >= transitions:
             raise Damaged(f"{path / 'run.json'} is of step {state.whole('step')} with {transitions} transitions")
         run.check_shape(state)
         run.begin(_replay(run, state, store))
@@ -155,6 +154,8 @@ def _load(
         run.abandon()
         raise
     store.last_step, store.last_pending = step, bool(run.log.pending)
+    if isinstance(run.loop.replay, ReplayFile) and run.loop.replay.count < transitions:
+        _refill(run)
     if step >= config.steps:
         whole = place.has_policy()
         store.finished = whole and not run.log.pending and place.read_status().get("state") == "done"
@@ -203,23 +204,44 @@ def _around(wrappers: str) -> str:
 
 def _replay(run: Run, state: State, store: FolderStore) -> Replay:
     config, path = run.config, store.place.replay
-    if state.whole("step") >= config.steps and not path.exists():
+    step = state.whole("step")
+    if step >= config.steps and not path.exists():
         return Replay.in_memory(1, run.shape)  # finished: nothing will be added or sampled
-    if not path.exists() and store.place.read_status().get("state") == "done":
-        raise store.place.without_replay()
-    return store.grown(config, ReplayFile.load(path, config.replay_size, run.shape, state))
+    try:
+        return store.grown(config, ReplayFile.load(path, config.replay_size, run.shape, state))
+    except ValueError:
+        if step < config.steps and store.place.read_status().get("state") == "done":
+            return _emptied(run, store)  # it was deleted, or a kill left a new one that no checkpoint knows
+        raise
 
 
-def set_steps(run: Run, steps: int) -> None:
-    """Changes the number of steps of a run, also in its folder. No result depends on it."""
-    if steps < run.step:
-        raise Refused(f"the run has made {run.step:,} steps already, and {steps:,} were requested: request more")
-    config, store, replay = replace(run.config, steps=steps), run.store, run.loop.replay
+def _emptied(run: Run, store: FolderStore) -> ReplayFile:
+    """An empty replay for a finished run that is extended without its own."""
+    config = run.config
+    slots = ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every)
+    replay = ReplayFile.create(store.place.replay, config.replay_size, slots, run.shape)
+    store.set_limit(config, replay)
+    return replay
+
+
+def lengthen(run: Run, config: RunConfig) -> None:
+    """Changes the number of steps of a run to that of a config, also in its folder. Before the first step, what follows
+    from the number of steps may change too; after it, no result depends on the number."""
+    if config.steps < run.step:
+        raise Refused(f"the run has made {run.step:,} steps already, and {config.steps:,} were requested: request more")
+    store, replay = run.store, run.loop.replay
+    run.config, run.loop.random_steps = config, config.random_steps
     if isinstance(store, FolderStore):
-        place = store.place
-        if not isinstance(replay, ReplayFile) or not place.replay.exists():
-            raise place.without_replay()
-        replay = store.grown(config, replay)
         store.finished = False
-        write_config(config, place)
-    run.config, run.loop.replay = config, replay
+        write_config(config, store.place)
+        if isinstance(replay, ReplayFile) and store.place.replay.exists():
+            run.loop.replay = store.grown(config, replay)
+        else:
+            run.loop.replay = _emptied(run, store)
+            _refill(run)
+
+
+def _refill(run: Run) -> None:
+    """Reports that the replay is refilled, and writes a checkpoint: the last one refers to the deleted replay."""
+    run.tell(run.loop.refill_notice("the replay of the finished run was deleted"))
+    run.checkpoint()

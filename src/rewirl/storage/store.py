@@ -22,6 +22,9 @@ from rewirl.training.config import RunConfig
 from rewirl.training.measurements import Episode, EvaluationRow
 from rewirl.training.run import Run
 
+SMALL_REPLAY = 16 * 2**20
+"""Bytes of a replay that stays in the folder of a finished run, so that the run can be extended to the bit."""
+
 
 class FolderStore:
     """Keeps a run in its folder. Holds the lock from creation to `close`."""
@@ -122,13 +125,13 @@ class FolderStore:
                 self.best = self.place.best_policy.read_bytes()
 
     def finish(self, run: Run) -> None:
-        """Ends the run: writes its latest policy, and deletes the replay unless it is kept."""
+        """Ends the run: writes its latest policy, and deletes the replay unless it is small or kept on request."""
         row = run.evaluations[-1] if run.evaluations else None
         if row is None or row.step != run.step or not self.place.has_policy():
             self.save_policies(run.policy(), is_best=False)
         with complaining(self.place.status):
             self.place.set_status("done", run.step)
-        if not run.config.keep_replay:
+        if not run.config.keep_replay and self.place.replay.stat().st_size > SMALL_REPLAY:
             for older in checkpoint.found(self.place.checkpoints)[1:]:
                 checkpoint.remove(older)  # useless without the replay
             self.place.replay.unlink(missing_ok=True)

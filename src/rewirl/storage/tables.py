@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections.abc import Iterable
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
@@ -22,7 +23,7 @@ class Table(Generic[Row]):
 
     def __init__(self, kind: type[Row], path: Path | None) -> None:
         self._path = path
-        self._columns = [f.name.rstrip("_") for f in fields(kind)]
+        self._columns = _columns(kind)
         self._file: IO[bytes] | None = None
 
     def begin(self, content: bytes = b"") -> None:
@@ -89,6 +90,11 @@ def count(text: str) -> int:
     return number
 
 
+def content(kind: type[Row], rows: Iterable[Row]) -> bytes:
+    """A file with these rows, as `parse` reads it."""
+    return b"".join([_line(_columns(kind)), *(_line(astuple(row)) for row in rows)])
+
+
 def parse(kind: type[Row], content: bytes) -> list[Row]:
     """Rows of a file; ValueError if it is invalid.
 
@@ -96,7 +102,7 @@ def parse(kind: type[Row], content: bytes) -> list[Row]:
     [Episode(step=200, return_=-1.5, length=200)]
     """
     lines = rows_of(content)
-    names = [f.name.rstrip("_") for f in fields(kind)]
+    names = _columns(kind)
     if not lines or lines[0] != names:
         raise ValueError(f"the columns must be {', '.join(names)}")
     rows = []
@@ -127,6 +133,10 @@ def returns(content: bytes) -> list[tuple[int, float]]:
         return [(count(line[step]), finite(line[mean])) for line in lines[1:]]
     except (IndexError, ValueError) as error:
         raise ValueError(f"a column or cell is missing or wrong ({error})") from None
+
+
+def _columns(kind: type[Row]) -> list[str]:
+    return [f.name.rstrip("_") for f in fields(kind)]
 
 
 def _value(kind: str, text: str) -> int | float | str | None:

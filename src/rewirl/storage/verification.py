@@ -86,9 +86,11 @@ def _tables(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
 
 def _evaluation_steps(path: Path, config: RunConfig) -> None:
     steps = [row.step for row in parse(EvaluationRow, read_bytes(path))]
-    right = list(range(0, len(steps) * config.eval_every, config.eval_every or 1))
-    if steps != right:
-        raise Damaged(f"{path} has a duplicate or missing row: steps are {steps} and should be {right}")
+    every = config.eval_every or 1
+    # Besides these there is a row wherever the run ended, before it was extended as well.
+    right = list(range(0, steps[-1] + 1, every)) if steps and config.eval_every else []
+    if [step for step in steps if step % every == 0] != right or sorted(set(steps)) != steps:
+        raise Damaged(f"{path} has a duplicate or missing row: steps are {steps} and should have {right} among them")
 
 
 def _episode_steps(path: Path) -> None:

@@ -3,12 +3,13 @@
 Knows no networks and no reinforcement learning.
 """
 
-from rewirl.topology.initial import erdos_renyi, layer_counts, link_counts, wire
+from rewirl.topology.initial import DEFAULT_SPARSITY, erdos_renyi, layer_counts, link_counts, wire
 from rewirl.topology.links import Links
 from rewirl.topology.new_links import estimated_moments
-from rewirl.topology.rules import RULES, SET, Change, Dense, DropAndGrow, RigL, Rule, Static
+from rewirl.topology.rules import RULES, SET, Change, Dense, DropAndGrow, RigL, Rule, Static, as_rule
 
 __all__ = [
+    "DEFAULT_SPARSITY",
     "RULES",
     "SET",
     "Change",
@@ -18,6 +19,7 @@ __all__ = [
     "RigL",
     "Rule",
     "Static",
+    "as_rule",
     "erdos_renyi",
     "estimated_moments",
     "layer_counts",

@@ -12,6 +12,9 @@ from rewirl.topology._checks import block_size, finite_number, layer_width, list
 from rewirl.topology.links import Links, _owned
 from rewirl.topology.rules import Rule
 
+DEFAULT_SPARSITY = 0.5
+"""Where nobody says how sparse a network is to be, and the paper has no λ for it."""
+
 
 def link_counts(
     sizes: Sequence[int],

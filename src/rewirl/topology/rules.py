@@ -71,6 +71,18 @@ class Rule:
         return _unchanged(links)
 
 
+def as_rule(rule: Rule | type[Rule]) -> Rule:
+    """The rule itself, or one with its default numbers when a class is given.
+
+    >>> as_rule(DropAndGrow) == as_rule(DropAndGrow())
+    True
+    """
+    made = rule() if isinstance(rule, type) and issubclass(rule, Rule) else rule
+    if not isinstance(made, Rule):
+        raise TypeError(f"rule must be a wiring rule such as SET(), Static() or Dense(), not {rule!r}")
+    return made
+
+
 @dataclass(frozen=True)
 class Dense(Rule):
     """Every link, always: the original algorithm.

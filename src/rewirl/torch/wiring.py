@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rewirl.topology import Links, Rule, erdos_renyi, estimated_moments, layer_counts
+from rewirl.topology import DEFAULT_SPARSITY, Links, Rule, as_rule, erdos_renyi, estimated_moments, layer_counts
 from rewirl.topology._checks import finite_number, listed, whole_number
 from rewirl.torch.layers import Choice, SparseLayer, chosen, layers_of, refuse_shared, shape_of
 from rewirl.torch.targets import keep_largest, polyak
@@ -21,7 +21,7 @@ SECOND_MOMENTS = {"exp_avg_sq", "square_avg"}
 def sparsify(
     module: nn.Module,
     *,
-    rule: Rule,
+    rule: Rule | type[Rule],
     sparsity: float | None = None,
     lambdas: Sequence[float] | None = None,
     links: Mapping[str, Links] | None = None,
@@ -31,8 +31,9 @@ def sparsify(
 ) -> Wiring:
     """Wires the Linear and Conv2d layers of a module sparse, in place; the result keeps them so as they learn.
 
-    Give one of three: `lambdas`, one λ for each sparse layer; `sparsity`, the share of all weights of the module's
-    Linear and Conv2d layers, dense ones included, that do not exist; or `links`, a wiring by names of layers.
+    `rule` is SET(), RigL(), Static(), Dense() or a class of these, which takes its default numbers. Half of the weights
+    exist, unless one of three is given: `lambdas`, one λ for each sparse layer; `sparsity`, the share of all weights of
+    the module's Linear and Conv2d layers, dense ones included, that do not exist; `links`, a wiring by names of layers.
     `layers` names the sparse layers, or is a function of name and layer that says whether it is one; without it all
     are but the last. A Conv2d counts as a layer from (in · height · width) to its output channels. `block`
     neighbouring outputs share an input. Links come from `seed`, or from a generator of your own; without one, from
@@ -51,13 +52,16 @@ def sparsify(
     >>> replaced, int(net[2].weight.count_nonzero()) + replaced >= wiring.links["2"].count
     (82, True)
     """
-    module = _plain(module)
+    module, rule = _plain(module), as_rule(rule)
     found = layers_of(module)
     names = chosen(found, layers if links is None else links)
     shapes = {name: shape_of(name, found[name]) for name in names}
     refuse_shared(module, names)
-    if rule.sparse and sum(given is not None for given in (lambdas, sparsity, links)) != 1:
+    given = sum(choice is not None for choice in (lambdas, sparsity, links))
+    if rule.sparse and given > 1:
         raise ValueError("give one of lambdas, sparsity and links: they are ways to say the same thing")
+    if not given:
+        sparsity = DEFAULT_SPARSITY
     rng = np.random.default_rng(int(torch.randint(2**63 - 1, ())) if seed is None else seed)
     if links is not None:
         wired = [_fitting(name, links[name], shape) for name, shape in shapes.items()]

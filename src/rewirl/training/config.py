@@ -8,9 +8,9 @@ import json
 import textwrap
 import types
 import typing
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, Union
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from typing import Any, ClassVar, Literal, Self, Union
 
 import numpy as np
 
@@ -21,8 +21,9 @@ from rewirl.envs.catalogue import paper_lambdas
 from rewirl.envs.task_names import full_name
 from rewirl.errors import nearest
 from rewirl.limits import MAX_THREADS, MAX_WIDTH
-from rewirl.topology import DropAndGrow
+from rewirl.topology import DEFAULT_SPARSITY, DropAndGrow
 from rewirl.topology._checks import finite_number, whole_number
+from rewirl.training.first_steps import default_random_steps
 from rewirl.untrusted import from_toml
 
 SEEDS = 2**32
@@ -33,8 +34,8 @@ LINKS = ("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block")
 """Fields about which links there are: a dense method has none of them."""
 REWIRING = ("eta", "adapt_every", "adapt_until", "anneal_eta")
 """Fields about how links change: a static method has none of them either."""
-DEFAULT_SPARSITY = 0.5
-"""Default where the paper has no λ for a task."""
+BY_LENGTH = ("random_steps", "adapt_until")
+"""Fields whose default follows from the number of steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +117,8 @@ class RunConfig:
         values = {name: _coerce(name, hint, given[name]) for name, hint in hints(cls).items() if name in given}
         numbers = {n: _coerce(n, hint, given[n]) for n, hint in hints(chosen.options).items() if n in given}
         options = chosen.options(**numbers)
-        values = {"eta": chosen.eta, "random_steps": chosen.random_steps, **values}
+        random_steps = default_random_steps(chosen.random_steps, values.get("steps", cls.steps))
+        values = {"eta": chosen.eta, "random_steps": random_steps, **values}
         if values.get("anneal_eta") and "adapt_until" not in values:
             updates = (values.get("steps", cls.steps) - values["random_steps"]) * values.get("updates_per_step", 1)
             values["adapt_until"] = max(updates * 4 // 5, 1)
@@ -181,6 +183,27 @@ class RunConfig:
     def costs(self, n_obs: int, n_act: int) -> Costs:
         """What the agent will cost; ValueError if networks for these sizes cannot be wired so."""
         return _method(self.method).agent.costs(n_obs, n_act, self.options, self.wiring())
+
+    def of_length(self, steps: int, given: Container[str] = BY_LENGTH) -> Self:
+        """The same with this many steps, and with what follows from their number unless it is among `given`."""
+        words = {name: value for name, value in self.items().items() if name not in BY_LENGTH or name in given}
+        return replace(self, steps=steps)._with_lengths_of(RunConfig.resolve(**{**words, "steps": steps}))
+
+    def as_begun(self, known: RunConfig, given: Container[str]) -> Self:
+        """With what follows from the number of steps as a known run has it, unless it is among `given`."""
+        return self._with_lengths_of(known, given)
+
+    def _with_lengths_of(self, other: RunConfig, given: Container[str] = ()) -> Self:
+        return replace(self, **{name: getattr(other, name) for name in BY_LENGTH if name not in given})
+
+    @property
+    def algorithm(self) -> str:
+        """td3, sac or another one's."""
+        return self._method.algorithm
+
+    @property
+    def _method(self) -> Method:
+        return _method(self.method)
 
     def items(self) -> dict[str, Any]:
         """All settings that have an effect, by the names that `resolve`, flags and files use."""

@@ -1,26 +1,31 @@
-"""Other destinations for evaluations than the run folder."""
+"""Where else than into the run folder the numbers of a run go."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Protocol
 
-from rewirl.errors import Refused
+from rewirl.errors import Failed, Refused, nearest
+from rewirl.files import sha256
 from rewirl.training.config import RunConfig
+from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.observers import Observer
+from rewirl.training.run import Run
 
 
 class Logger(Protocol):
-    """Takes the row of each evaluation."""
+    """Takes what a run measures."""
 
-    def log(self, step: int, row: Mapping[str, float]) -> None:
-        """Values of one evaluation, by name."""
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        """An evaluation's numbers or an episode's, by names such as eval/return_mean and train/episode_return."""
 
-    def close(self) -> None:
-        """Ends the log."""
+
+FLUSH_SECONDS = 10
+"""From one writing of event files to the next: episodes may be short and many."""
 
 
 class TensorBoard:
@@ -28,20 +33,22 @@ class TensorBoard:
 
     needs: ClassVar[str] = "tensorboardX"
 
-    def __init__(self, folder: Path, config: RunConfig, first_step: int) -> None:
+    def __init__(self, folder: Path, config: RunConfig, first_step: int, identity: str) -> None:
         module = importlib.import_module(self.needs)
         # Rows after the last checkpoint of a killed run are written again: the earlier ones are purged.
         # The suffix keeps two sessions that start in the same second from sharing a file.
         self._writer = module.SummaryWriter(
-            str(folder / "tensorboard"), purge_step=first_step or None, filename_suffix=f".{first_step}"
+            str(folder / "tensorboard"),
+            purge_step=first_step or None,
+            filename_suffix=f".{first_step}",
+            flush_secs=FLUSH_SECONDS,
         )
         if first_step == 0:
             self._writer.add_text("config", f"```\n{config.to_toml()}```")
 
-    def log(self, step: int, row: Mapping[str, float]) -> None:
-        for name, value in row.items():
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        for name, value in numbers.items():
             self._writer.add_scalar(name, value, step)
-        self._writer.flush()
 
     def close(self) -> None:
         self._writer.close()
@@ -52,12 +59,8 @@ class WeightsAndBiases:
 
     needs: ClassVar[str] = "wandb"
 
-    def __init__(self, folder: Path, config: RunConfig, first_step: int) -> None:
+    def __init__(self, folder: Path, config: RunConfig, first_step: int, identity: str) -> None:
         module = importlib.import_module(self.needs)
-        # The same folder is the same run, even if resumed.
-        identity = hashlib.sha256(
-            f"{folder.resolve()} {config.method} {config.task} {config.seed}".encode()
-        ).hexdigest()[:16]
         self._run = module.init(
             project=os.environ.get("WANDB_PROJECT", "rewirl"),
             group=f"{config.task} {config.method}",
@@ -68,9 +71,11 @@ class WeightsAndBiases:
             config=config.items(),
             settings=module.Settings(silent=True),
         )
+        # Its own count of steps never goes back, and an evaluation may come after later episodes.
+        self._run.define_metric("*", step_metric="step")
 
-    def log(self, step: int, row: Mapping[str, float]) -> None:
-        self._run.log(dict(row), step=step)
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        self._run.log({**numbers, "step": step})
 
     def close(self) -> None:
         self._run.finish()
@@ -84,7 +89,9 @@ LOGGERS: dict[str, type[TensorBoard] | type[WeightsAndBiases]] = {
 
 
 def check_logger(name: str) -> None:
-    """Refuses a logger whose library is not installed."""
+    """Refuses a logger that nobody knows, or whose library is not installed."""
+    if name not in LOGGERS:
+        raise Refused(f"there is no logger {name!r}{nearest(name, LOGGERS)}; loggers are {', '.join(LOGGERS)}")
     module = LOGGERS[name].needs
     try:
         importlib.import_module(module)
@@ -92,3 +99,82 @@ def check_logger(name: str) -> None:
         raise Refused(
             f"logging to {name} needs {module}: install it with  pip install 'rewirl[{name}]'", "log"
         ) from None
+
+
+NAMESPACES = {
+    "eval": ("return_mean", "return_std", "return_min", "return_max", "length_mean"),
+    "wiring": ("links", "links_replaced", "targets_follow"),
+    "time": ("seconds", "steps_per_second", "memory_mb"),
+    "cost": ("paper_flops", "full_flops"),
+}
+"""Which numbers of an evaluation's row go where; all others belong to `train`."""
+_OF = {number: namespace for namespace, numbers in NAMESPACES.items() for number in numbers}
+
+
+class LogTo(Observer):
+    """Gives what is measured to loggers: by name (`tensorboard`, `wandb`), or objects with `log` and `close`."""
+
+    def __init__(self, wanted: Sequence[str | Logger], folder: Path | None = None) -> None:
+        """Loggers by name write into the run's own folder; those of a run in memory below `folder`, or logs/."""
+        self._wanted, self._folder = wanted, folder
+        self._identity = secrets.token_hex(8)  # of a run that has no folder
+        self._loggers: list[tuple[str, Logger]] = []
+
+    def on_start(self, run: Run) -> None:
+        for wanted in self._wanted:
+            name = wanted if isinstance(wanted, str) else type(wanted).__name__
+            try:
+                self._loggers.append((name, self._opened(wanted, run)))
+            except Exception as error:  # whatever a library that is not ours may raise
+                raise Failed(f"logging to {name} is not possible: {_sentence(error)}") from error
+
+    def _opened(self, wanted: str | Logger, run: Run) -> Logger:
+        if not isinstance(wanted, str):
+            return wanted
+        config, folder, identity = run.config, run.folder, self._identity
+        about = f"{config.task}-{config.method}-seed{config.seed}"
+        if folder is not None:  # the same folder is the same run, also when it is resumed
+            identity = sha256(f"{folder.resolve()} {about}".encode())[:16]
+        if folder is None or self._folder is not None:
+            name = f"{about}-{identity[:6]}".replace("/", "-").replace(":", "-")
+            folder = (self._folder or Path("logs")) / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return LOGGERS[wanted](folder, config, _first_step(run), identity)
+
+    def on_episode(self, run: Run, episode: Episode) -> None:
+        self._log(run, episode.step, {"train/episode_return": episode.return_, "train/episode_length": episode.length})
+
+    def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
+        numbers = {name: value for name, value in vars(row).items() if isinstance(value, (int, float))}
+        del numbers["step"]
+        self._log(run, row.step, {f"{_OF.get(name, 'train')}/{name}": value for name, value in numbers.items()})
+
+    def _log(self, run: Run, step: int, numbers: dict[str, float]) -> None:
+        for name, logger in list(self._loggers):
+            try:
+                logger.log(step, numbers)
+            except Exception as error:  # the run's own files have all that counts
+                self._loggers.remove((name, logger))
+                run.tell(f"logging to {name} failed ({_sentence(error)}): the run continues without it")
+
+    def on_end(self, run: Run, error: BaseException | None) -> None:
+        for name, logger in self._loggers:
+            close = getattr(logger, "close", None)
+            if close is None or logger in self._wanted:
+                continue  # whoever opened it closes it
+            try:
+                close()
+            except Exception as problem:
+                run.tell(f"the log of {name} could not be closed ({_sentence(problem)})")
+        self._loggers.clear()
+
+
+def _first_step(run: Run) -> int:
+    """Of what will be logged: a killed run repeats what it did after its last checkpoint."""
+    if run.log.pending:
+        return int(run.log.pending[0].values["step"])
+    return run.step + 1 if run.step else 0
+
+
+def _sentence(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

@@ -52,6 +52,19 @@ class Loop:
         """An action chosen but not yet taken: set between two steps only if the environment failed."""
         self._actions = np.empty((1024, env.box.size), dtype=np.float32)
 
+    @property
+    def learning_begins(self) -> int:
+        """The last step without an update. A replay that was lost is refilled by the policy before that."""
+        lost = self.step - self.replay.count
+        return lost + max(self.random_steps, self.agent.options.batch) if lost else self.random_steps
+
+    def refill_notice(self, why: str) -> str:
+        """What to tell a user whose replay is lost."""
+        return (
+            f"{why}: the policy acts for {self.learning_begins - self.step:,} steps to refill it before learning "
+            "continues, so the run is not bit-identical to one that was never interrupted"
+        )
+
     def advance(self, until: int) -> Episode | None:
         """Runs until an episode ends, which is returned, or until step `until`."""
         with np.errstate(over="ignore", invalid="ignore"):  # infinite values and NaN are detected explicitly
@@ -59,6 +72,7 @@ class Loop:
 
     def _advance(self, until: int) -> Episode | None:
         step_env, replay, agent = self.env.step, self.replay, self.agent
+        learning_begins = self.learning_begins
         while self.step < until:
             obs = self._begin_episode() if self._obs is None else self._obs
             action = self._choose(obs) if self._action is None else self._action
@@ -70,7 +84,7 @@ class Loop:
             self._obs = following
             self.episode_return += reward
             self.step += 1
-            if self.step > self.random_steps:
+            if self.step > learning_begins:
                 for _ in range(self.updates_per_step):
                     agent.update(self._draw())
             if terminated or truncated:

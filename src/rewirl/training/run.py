@@ -18,7 +18,7 @@ from rewirl.policies.policy import Policy
 from rewirl.training.config import RunConfig
 from rewirl.training.evaluation.episodes import Snapshot
 from rewirl.training.evaluation.evaluator import Elsewhere, Evaluator, Here
-from rewirl.training.initial_policy import InitialPolicy
+from rewirl.training.first_steps import InitialPolicy
 from rewirl.training.loop import Loop
 from rewirl.training.measurements import Episode, EvaluationRow
 from rewirl.training.observers import Everyone, Observer
@@ -74,7 +74,7 @@ class Run:
         self._told = 0.0
         self._longest = 0
         self._stop = False
-        self._started = False
+        self._told_notices = False
         self.closed = False
         """Whether its environment and folder were released: it cannot continue then."""
         nn.set_threads(config.threads, self.tell)
@@ -227,7 +227,7 @@ class Run:
     def tell(self, text: str) -> None:
         """A notice for the user."""
         self.notices.append(text)
-        if self._started:
+        if self._told_notices:
             self._everyone.on_notice(self, text)
 
     def close(self) -> None:
@@ -259,15 +259,19 @@ class Run:
     def _train(self, until: int, signals: Signals) -> None:
         self._start()
         loop, every = self.loop, self.config.eval_every
+        watched = self._everyone.watches_steps
+        chunk = 1 if watched else CHUNK
         if loop.step == 0 and every and not self.log.begun:
             self._evaluate()
         while loop.step < until and not self._stop and not signals.stop:
-            target = min(until, loop.step + CHUNK)
+            target = min(until, loop.step + chunk)
             if every:
                 target = min(target, (loop.step // every + 1) * every)
             if self.store:
                 target = min(target, max(self.store.last_step + self.store.limit, loop.step + 1))
             episode = loop.advance(target)
+            if watched:
+                self._everyone.on_step(self)
             if episode:
                 self._episode_ended(episode)
             if every and loop.step % every == 0:
@@ -279,6 +283,8 @@ class Run:
             self._tick()
         if signals.stop:
             self._stopped(signals.stop)
+        if every and loop.step >= self.config.steps and self.log.last_step != loop.step:
+            self._evaluate()
         self._collect(wait=True)
         if self.store:
             if not self.store.is_current(self.step):
@@ -287,9 +293,9 @@ class Run:
                 self.store.finish(self)
 
     def _start(self) -> None:
-        if not self._started:
-            self._started = True
-            self._everyone.on_start(self)
+        self._everyone.on_start(self)
+        if not self._told_notices:
+            self._told_notices = True
             for text in self.notices:
                 self._everyone.on_notice(self, text)
         if self.store:

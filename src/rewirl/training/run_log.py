@@ -78,6 +78,13 @@ class RunLog:
         """Whether there is a row, complete or pending."""
         return bool(self.rows or self.pending)
 
+    @property
+    def last_step(self) -> int | None:
+        """Of the last row that there is, or will be."""
+        if self.pending:
+            return int(self.pending[-1].values["step"])
+        return self.rows[-1].step if self.rows else None
+
     def open_row(self, run: Run) -> Pending:
         """Starts a row for the current agent."""
         agent, step, seconds = run.agent, run.step, run.seconds

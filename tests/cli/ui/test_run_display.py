@@ -7,10 +7,11 @@ import io
 import pytest
 from rich.console import Console
 
-from rewirl.cli.ui.live.run_display import LiveDisplay, Pace, PlainDisplay, display
-from rewirl.cli.ui.tables import count, duration, size, sparkline
+from rewirl.cli.ui.live.run_display import LiveDisplay, PlainDisplay, display
+from rewirl.cli.ui.tables import count, size, sparkline
 from rewirl.storage import start
 from rewirl.training import RunConfig
+from rewirl.training.pace import Pace, duration
 
 TINY = {
     "hidden": (16, 16),

@@ -250,7 +250,7 @@ def test_the_command_of_a_run_makes_the_same_run(given: dict[str, object], tmp_p
     parser = Parser("rewirl train", "", ())
     train.arguments(parser)
     args = parser.read(words[2:])
-    assert train.resolved(args, train.given(args)) == run.config
+    assert train.config_of(train.words_of(args, train.given(args))) == run.config
 
 
 def test_commands_of_variants_go_to_folders_of_their_own(tmp_path: Path) -> None:

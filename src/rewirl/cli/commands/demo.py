@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
     """Trains, after a short introduction."""
     if args.resume is not None:
         raise Refused(f"a demo is resumed like any run:  rewirl train --resume {args.resume}")
-    config = train.resolved(args, train.given(args), PRESET)
+    config = train.config_of(train.words_of(args, train.given(args), PRESET))
     named = args.run_dir is not None or args.name is not None
     folder = train.folder_of(args, config) if named else Path("runs", "demo", name_of(config))
     train.carry_out(args, config, folder, welcome)

@@ -77,8 +77,10 @@ def run(args: argparse.Namespace) -> None:
     if args.resume is not None:
         folder, config = _resumed(args, flags)
     else:
-        config = resolved(args, flags)
+        words = words_of(args, flags)
+        config = config_of(words)
         folder = folder_of(args, config)
+        config = as_long_random(config, words, folder)
     carry_out(args, config, folder)
 
 
@@ -99,14 +101,24 @@ def given(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in vars(args).items() if name in names and value is not None}
 
 
-def resolved(args: argparse.Namespace, flags: Mapping[str, Any], usual: Mapping[str, Any] | None = None) -> RunConfig:
-    """The run that file and flags describe: flags override the file, the file overrides `usual`."""
+def words_of(
+    args: argparse.Namespace, flags: Mapping[str, Any], usual: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What file and flags say of a run: flags override the file, the file overrides `usual`."""
     words = overlay(usual or {}, config_file(args.config) if args.config else {})
     words = overlay(words, flags)
     for name in ("method", "task"):
         if name not in words:
             raise Refused(f"which {name}? For example: rewirl train {words.get('method', 'ds-td3')} HalfCheetah-v5")
-    return config_of(words)
+    return words
+
+
+def as_long_random(config: RunConfig, words: Mapping[str, Any], folder: Path) -> RunConfig:
+    """A run that is to be longer than it was keeps its random steps, unless other ones are asked for."""
+    if not (folder / "config.toml").exists():
+        return config
+    known = inspect_run(folder).config
+    return config.as_begun(known, words) if known else config
 
 
 def config_of(words: Mapping[str, Any]) -> RunConfig:
@@ -158,8 +170,11 @@ def config_file(path: Path) -> dict[str, Any]:
 
 
 def _run_default(name: str) -> str:
-    if name in ("eta", "random_steps"):
-        return _by_algorithm(lambda method: str(getattr(method, name)))
+    if name == "eta":
+        return _by_algorithm(lambda method: str(method.eta))
+    if name == "random_steps":
+        most = _by_algorithm(lambda method: str(method.random_steps))
+        return f"a tenth of the steps, at most the paper's {most}"
     if name in ("sparsity", "lambdas"):
         return {"sparsity": "0.5 where the paper has no λ", "lambdas": "the paper's for its tasks"}[name]
     return _shown(default_of(RunConfig, name))

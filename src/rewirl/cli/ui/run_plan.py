@@ -19,6 +19,7 @@ from rewirl.envs.environment import Environment, make_by_name
 from rewirl.errors import Refused
 from rewirl.experiments.sweep.calibration import evaluations, longest_episode
 from rewirl.training.config import RunConfig
+from rewirl.training.first_steps import few_updates
 
 BYTES = np.dtype(np.float32).itemsize
 
@@ -95,12 +96,8 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
 
 def remarks(config: RunConfig) -> Iterator[str]:
     """Warnings about settings that may not be intended."""
-    if config.steps <= config.random_steps:
-        acts = "samples of the initial policy" if config.initial_samples else "random actions"
-        yield (
-            f"Note: all {config.steps:,} steps are {acts}, so the agent does not learn: "
-            f"lower --random-steps ({config.random_steps:,}) or raise --steps."
-        )
+    if wrong := few_updates(config, config.steps):
+        yield f"Note: {wrong}: lower --random-steps ({config.random_steps:,}) or raise --steps."
 
 
 def _environment(config: RunConfig) -> Environment:

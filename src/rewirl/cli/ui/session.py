@@ -11,58 +11,19 @@ from rich.console import Console
 from rewirl.cli.ui.live.run_display import display
 from rewirl.cli.ui.loading import loading
 from rewirl.cli.ui.run_plan import remarks, sizes
-from rewirl.cli.ui.tables import duration, sparkline
+from rewirl.cli.ui.tables import sparkline
 from rewirl.envs.task_names import import_flags
-from rewirl.errors import Failed, Refused
+from rewirl.errors import Refused
 from rewirl.storage import inspect_run, resume, start
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.initial_samples import as_begun
-from rewirl.training import EvaluationRow, Observer, Run
+from rewirl.training import Observer, Run
 from rewirl.training.config import RunConfig
-from rewirl.training.loggers import LOGGERS, Logger, check_logger
+from rewirl.training.loggers import LogTo, check_logger
+from rewirl.training.pace import duration
 
 FILES = ("evaluations.csv", "policy.safetensors", "best_policy.safetensors")
 """The files of a run folder that users look for."""
-
-
-class LogTo(Observer):
-    """Passes every evaluation to the requested loggers."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._loggers: dict[str, Logger] = {}
-
-    def on_start(self, run: Run) -> None:
-        if self._names and run.folder is not None:
-            first = run.evaluations[-1].step + 1 if run.evaluations else 0
-            for name in self._names:
-                try:
-                    self._loggers[name] = LOGGERS[name](run.folder, run.config, first)
-                except Exception as error:  # third-party libraries may raise anything
-                    raise Failed(f"--log {name} cannot be used: {_sentence(error)}") from error
-
-    def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
-        numbers = {
-            name: value for name, value in vars(row).items() if isinstance(value, (int, float)) and name != "step"
-        }
-        for name, logger in list(self._loggers.items()):
-            try:
-                logger.log(row.step, numbers)
-            except Exception as error:  # the run's own files contain everything
-                del self._loggers[name]
-                run.tell(f"--log {name} failed ({_sentence(error)}): the run continues without it")
-
-    def on_end(self, run: Run, error: BaseException | None) -> None:
-        while self._loggers:
-            name, logger = self._loggers.popitem()
-            try:
-                logger.close()
-            except Exception as problem:
-                run.tell(f"--log {name} could not be closed ({_sentence(problem)})")
-
-
-def _sentence(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 def train(
@@ -122,11 +83,6 @@ def summary(run: Run) -> list[str]:
             f"Return   {rows[0].return_mean:,.1f} → {rows[-1].return_mean:,.1f}   {curve}   "
             f"best {run.best.return_mean:,.1f} at step {run.best.step:,}",
         ]
-        if rows[-1].step < run.step:
-            agent = "of the untrained agent" if rows[-1].step == 0 else f"at step {rows[-1].step:,}"
-            lines.append(
-                f"         The last evaluation was {agent}: use rewirl evaluate for the agent of step {run.step:,}."
-            )
     share = f"{costs.links / costs.dense_links:.1%}"
     lines += [
         f"Links    {costs.links:,}, {share} of the {costs.dense_links:,} of dense networks",

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from rich.console import Console, Group, RenderableType
 
 from rewirl.cli.ui.run_plan import remarks, sizes
-from rewirl.cli.ui.tables import count, duration, size, table
+from rewirl.cli.ui.tables import count, size, table
 from rewirl.experiments import Grid, Job, Plan
 from rewirl.experiments.sweep.calibration import Calibration, calibrate, kind_of
 from rewirl.training.config import RunConfig
+from rewirl.training.pace import duration
 
 Known = dict[RunConfig, Calibration]
 """Cost of each kind of run."""

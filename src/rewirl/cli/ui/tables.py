@@ -50,19 +50,6 @@ def size(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
-def duration(seconds: float) -> str:
-    """A readable duration.
-
-    >>> duration(75), duration(7265), duration(200_000)
-    ('1:15', '2:01:05', '2 d 7:33:20')
-    """
-    whole = round(seconds)
-    days, rest = divmod(whole, 86_400)
-    hours, rest = divmod(rest, 3600)
-    clock = f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours or days else f"{rest // 60}:{rest % 60:02}"
-    return f"{days} d {clock}" if days else clock
-
-
 def sparkline(values: list[float], width: int = 40) -> str:
     """A curve in one line of text.
 

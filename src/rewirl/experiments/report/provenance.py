@@ -18,7 +18,9 @@ def command_of(run: TrainedRun) -> str:
     """The command that trains a run again, from its config: what is the default is left out."""
     config = run.config
     words = ["rewirl", "train", config.method, config.task, "--seed", str(config.seed)]
-    default = RunConfig.resolve(method=config.method, task=config.task).items()
+    # How many steps are random by default depends on how many there are.
+    default = RunConfig.resolve(method=config.method, task=config.task, steps=config.steps).items()
+    default["steps"] = RunConfig.steps
     for name, value in config.items().items():
         if name in ("method", "task", "seed") or default.get(name) == value:
             continue

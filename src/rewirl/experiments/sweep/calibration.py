@@ -11,6 +11,7 @@ from rewirl.envs.environment import make_by_name
 from rewirl.policies.policy import Policy
 from rewirl.storage import start
 from rewirl.storage.replay_file import ReplayFile
+from rewirl.storage.store import SMALL_REPLAY
 from rewirl.training import RunConfig, evaluate_policy
 
 SHAPES = (
@@ -61,7 +62,8 @@ class Calibration:
         """What is left of a run when it is done."""
         rows = evaluations(config)
         wiring = 0 if config.wiring().rule.name == "dense" else rows * self.links // 8
-        kept = self.replay_bytes(config) if config.keep_replay else 0
+        replay = self.replay_bytes(config)
+        kept = replay if config.keep_replay or replay <= SMALL_REPLAY else 0
         return self.state + 3 * self.policy + 2 * rows * ROW + wiring + kept
 
 
@@ -111,8 +113,8 @@ def _seconds_per_step(train: Callable[[int], None], first: int, until: int) -> f
 
 
 def evaluations(config: RunConfig) -> int:
-    """How many a run has."""
-    return config.steps // config.eval_every + 1 if config.eval_every else 0
+    """How many a run has: one at the start, one at the end and those between."""
+    return -(-config.steps // config.eval_every) + 1 if config.eval_every else 0
 
 
 def longest_episode(task: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -12,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rewirl.cli.ui.live.in_place import InPlace
-from rewirl.cli.ui.tables import duration, sparkline, table
+from rewirl.cli.ui.tables import sparkline, table
 from rewirl.training import EvaluationRow, Observer, Run
+from rewirl.training.pace import Pace, duration
 
 REDRAWS = 0.25
 """Seconds between redraws: drawing takes time from training."""
@@ -24,37 +24,6 @@ ROWS = 5
 def display(console: Console) -> Observer:
     """The display that suits the output."""
     return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
-
-
-class Pace:
-    """Speed and remaining time, by the last seconds. Random steps are fast and do not predict the rest."""
-
-    def __init__(self, window: float = 20.0) -> None:
-        self._window = window
-        self._seen: deque[tuple[float, int]] = deque()
-        self._learning = False
-
-    def see(self, step: int, random_steps: int, now: float | None = None) -> None:
-        """To be called often."""
-        now = time.monotonic() if now is None else now
-        if step > random_steps and not self._learning:
-            self._learning = True
-            self._seen.clear()
-        self._seen.append((now, step))
-        while len(self._seen) > 2 and now - self._seen[1][0] > self._window:
-            self._seen.popleft()
-
-    @property
-    def rate(self) -> float:
-        """Steps per second; 0 if not known yet."""
-        if len(self._seen) < 2:
-            return 0.0
-        (start, first), (end, last) = self._seen[0], self._seen[-1]
-        return (last - first) / (end - start) if end > start else 0.0
-
-    def to_go(self, steps: int) -> str:
-        """Time that this many steps will take."""
-        return duration(steps / self.rate) if self._learning and self.rate > 0 else "–"
 
 
 class PlainDisplay(Observer):

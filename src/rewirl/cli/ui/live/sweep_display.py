@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from rewirl.cli.ui.live.in_place import InPlace
-from rewirl.cli.ui.live.run_display import Pace
-from rewirl.cli.ui.tables import duration, table
+from rewirl.cli.ui.tables import table
 from rewirl.experiments import Job, Sweep, Watcher
+from rewirl.training.pace import Pace, duration
 
 STYLES = {
     "running": "cyan",

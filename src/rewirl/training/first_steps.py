@@ -1,6 +1,8 @@
-"""A trained policy that acts in the first steps of a run instead of random actions."""
+"""The steps before learning begins: how many there are, and the policy that may act in them instead of chance."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +10,34 @@ from rewirl.envs.environment import Environment, Floats
 from rewirl.errors import Refused
 from rewirl.limits import LOG_STD
 from rewirl.policies.policy import Policy
+
+if TYPE_CHECKING:
+    from rewirl.training.config import RunConfig
+
+SHARE = 10
+"""A short run spends one step in so many on random actions."""
+FLOOR = 100
+"""Random steps of the shortest runs: a first batch must be drawn from something."""
+
+
+def default_random_steps(papers: int, steps: int) -> int:
+    """The paper's number for runs of its length, a tenth of the steps for shorter ones, at least 100.
+
+    >>> default_random_steps(25_000, 1_000_000), default_random_steps(25_000, 10_000), default_random_steps(25_000, 500)
+    (25000, 1000, 100)
+    """
+    return min(papers, max(steps // SHARE, FLOOR))
+
+
+def few_updates(config: RunConfig, steps: int) -> str | None:
+    """What is wrong with a run of so many steps that are random for the most part; None if they are not."""
+    acts = "samples of the initial policy" if config.initial_samples else "random actions"
+    if steps <= config.random_steps:
+        return f"all {steps:,} steps are {acts}, so the agent does not learn"
+    if steps < 2 * config.random_steps:
+        left = steps - config.random_steps
+        return f"{config.random_steps:,} of {steps:,} steps are {acts}, which leaves {left:,} to learn in"
+    return None
 
 
 class InitialPolicy:

@@ -1,0 +1,108 @@
+"""From what a user gives to an agent's config: environment, wiring, options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import gymnasium
+
+from rewirl.agents.methods import METHODS, Method
+from rewirl.agents.options import WiringOptions
+from rewirl.envs.environment import EnvLike, Source
+from rewirl.envs.task_names import full_name, import_module_of
+from rewirl.errors import Refused
+from rewirl.topology import Dense, DropAndGrow, Rule
+from rewirl.topology._checks import whole_number
+from rewirl.training.config import RunConfig, overlay
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnRule(RunConfig):
+    """A run with a rule that cannot be stored in a file."""
+
+    rule: Rule
+
+    def wiring(self) -> WiringOptions:
+        return replace(super().wiring(), rule=self.rule)
+
+    def items(self) -> dict[str, Any]:
+        return {name: value for name, value in super().items().items() if name != "rule"}
+
+
+def new_config(
+    algorithm: str, task: str, wiring: Rule | type[Rule] | None, seed: int | None, options: Mapping[str, Any]
+) -> RunConfig:
+    """The config that options and a wiring describe."""
+    wiring = Dense if wiring is None else wiring
+    method, numbers = _method(algorithm, wiring)
+    for name in numbers.keys() & options.keys():
+        raise Refused(f"{name} is given twice: it is already set by the wiring {wiring}")
+    given = {"keep_replay": True, "seed": 0 if seed is None else seed, **numbers, **options}
+    config = _resolved({"method": method.name, "task": task, **given})
+    if isinstance(wiring, Rule) and type(wiring) is not method.rule:
+        return OwnRule(**vars(config), rule=wiring)
+    return config
+
+
+def known_config(
+    algorithm: str, known: RunConfig, wiring: Rule | type[Rule] | None, seed: int | None, options: Mapping[str, Any]
+) -> RunConfig:
+    """The config of a run that exists, with what is given instead."""
+    if METHODS[known.method].algorithm != algorithm:
+        right = METHODS[known.method].algorithm.upper()
+        raise Refused(f"the run in run_dir is one of {right}: open it with {right}(run_dir=...)")
+    given = dict(options) if seed is None else {**options, "seed": seed}
+    if wiring is not None:
+        method, numbers = _method(algorithm, wiring)
+        given |= {"method": method.name, **numbers}
+    return _resolved(overlay(known.items(), given))
+
+
+def _resolved(words: Mapping[str, Any]) -> RunConfig:
+    try:
+        return RunConfig.resolve(**words)
+    except ValueError as error:
+        raise Refused(str(error)) from None
+
+
+def _method(algorithm: str, wiring: Rule | type[Rule]) -> tuple[Method, dict[str, Any]]:
+    rule = wiring if isinstance(wiring, type) else type(wiring)
+    if not issubclass(rule, Rule):
+        raise Refused(f"wiring must be a rule such as SET(), Static() or Dense(), not {wiring!r}")
+    named = {method.rule: method for method in METHODS.values() if method.algorithm == algorithm}
+    # Only the name of a rule of the user's own.
+    fallback = METHODS[f"ds-{algorithm}" if rule.sparse else algorithm]
+    numbers = {"eta": wiring.eta, "adapt_every": wiring.every} if isinstance(wiring, DropAndGrow) else {}
+    if isinstance(wiring, type) and rule not in named:
+        raise Refused(f"wiring must be an instance of your own rule: {rule.__name__}()")
+    return named.get(rule, fallback), numbers
+
+
+def task_of(env: EnvLike) -> str:
+    """Name for display: its own, or that of its class."""
+    if isinstance(env, str):
+        import_module_of(env)
+        return env
+    if not isinstance(env, gymnasium.Env) and not callable(env):
+        raise Refused(f"env must be the name of a task, a gymnasium.Env or a function that creates one, not {env!r}")
+    made = Source("the environment", env).make()
+    own = type(made.unwrapped)
+    name = made.spec.id if made.spec else own.__name__
+    if full_name(name) != name:  # it has the name of a Gymnasium task without being one
+        name = f"{own.__module__}.{name}"
+    if made is not env:
+        made.close()
+    return name
+
+
+def whole_steps(steps: object) -> int:
+    """A number of steps; accepts 1e5."""
+    try:
+        number = whole_number("steps", int(steps) if isinstance(steps, float) and steps.is_integer() else steps)
+    except TypeError as error:
+        raise Refused(str(error)) from None
+    if number < 1:
+        raise Refused(f"steps must be at least 1, not {number}")
+    return number
