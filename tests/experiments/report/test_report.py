@@ -328,8 +328,8 @@ def test_a_run_that_has_just_begun_does_not_hide_the_wiring_of_the_others(tmp_pa
 
 
 def test_a_method_that_is_not_there_yet_is_in_the_curves_and_not_in_the_tables(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", np.arange(21.0), method="td3", steps=100_000)
-    write_run(tmp_path / "b", np.arange(3.0), method="static-td3", steps=100_000, upto=10_000)
+    write_run(tmp_path / "a", np.arange(21.0), method="td3", steps=100_000, random_steps=25_000)
+    write_run(tmp_path / "b", np.arange(3.0), method="static-td3", steps=100_000, random_steps=25_000, upto=10_000)
     assert main(["report", str(tmp_path), "--out", str(tmp_path / "out"), "--at", "100000"]) == 0
     page = (tmp_path / "out" / "index.html").read_text()
     assert "static-td3 <small>n = 1 (1 at 10k of 100k)" in page
