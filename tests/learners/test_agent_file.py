@@ -92,7 +92,7 @@ def test_damage_is_refused(tmp_path):
     content = bytearray(file.read_bytes())
     content[-100] ^= 1
     file.write_bytes(content)
-    with pytest.raises(PolicyFileError, match="does not have the SHA-256"):
+    with pytest.raises(PolicyFileError, match="its SHA-256 has changed"):
         TD3.load(file)
 
 
