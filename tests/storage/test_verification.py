@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
+import commands
+import numpy as np
 import pytest
+import safetensors.numpy
 import tiny
 
-from rewirl.errors import Refused
-from rewirl.storage import inspect_run, resume, start, verify
+from rewirl.cli import main
+from rewirl.errors import Failed, Refused
+from rewirl.storage import checkpoint, inspect_run, resume, start, verify
 from rewirl.training import RunConfig
 
 
@@ -93,3 +103,69 @@ def test_a_run_is_not_made_shorter_than_it_is(checkpoint_every: int, tmp_path: P
         run.train()
     assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
     assert RunConfig.from_toml((tmp_path / "run" / "config.toml").read_text()).steps == 700
+
+
+def test_nothing_is_opened_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a read-only mount, for every command that only looks. (Root may write whatever the mode of a file says.)"""
+    runs = tmp_path / "runs"
+    with start(tiny.config(task="Pendulum-v1"), runs / "one") as run:
+        run.train(330)
+    before = {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
+    opened: list[str] = []
+    real = os.open
+
+    def watched(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC):
+            opened.append(str(path))
+        return real(path, flags, *more, **named)
+
+    def plain(path: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
+        if set(mode) & set("wax+"):
+            opened.append(str(path))
+        return real_open(path, mode, *more, **named)
+
+    real_open = open
+    monkeypatch.setattr(os, "open", watched)
+    monkeypatch.setattr("builtins.open", plain)
+    monkeypatch.setattr("io.open", plain)
+    for words in commands.on_run(runs / "one", tmp_path / "out").values():
+        if words[0] in ("verify", "list", "inspect", "evaluate", "export"):
+            assert main(words) == 0, words
+    assert not [path for path in opened if path.startswith(str(runs))]
+    assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before
+
+
+def test_an_intact_run_has_no_faults_while_it_is_training(tmp_path: Path) -> None:
+    program = [sys.executable, str(Path(tiny.__file__)), str(tmp_path / "run")]
+    quick = ["checkpoint_every=10", "eval_every=40", "steps=1000000", "replay_size=200", "eval_episodes=1"]
+    process = subprocess.Popen([*program, *quick], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        process.stdout.readline()
+        looked, seen = 0, set()
+        until = time.monotonic() + 6
+        while time.monotonic() < until or len(seen) < 5:
+            assert verify(tmp_path / "run") == []
+            looked += 1
+            seen |= {path.name for path in (tmp_path / "run" / "checkpoint").glob("step-*")}
+            assert process.poll() is None
+        assert looked > 3
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_numbers_that_are_not_finite_are_found(tmp_path: Path) -> None:
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(330)
+    for path in checkpoint.found(tmp_path / "run" / "checkpoint"):
+        files = checkpoint.read(path)
+        arrays = safetensors.numpy.load(files["state.safetensors"])
+        arrays["agent.actor.parameters"][3] = np.nan
+        shutil.rmtree(path)
+        resealed = {**files, "state.safetensors": safetensors.numpy.save(arrays)}
+        checkpoint.write(path.parent, checkpoint.step_of(path), resealed)
+    assert all("agent.actor.parameters that are not finite" in problem for problem in verify(tmp_path / "run"))
+    assert len(verify(tmp_path / "run")) == 2
+    with pytest.raises(Failed, match="not finite"):
+        resume(tmp_path / "run")

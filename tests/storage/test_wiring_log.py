@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import tiny
 
 from rewirl.storage import resume, start, verify
-from rewirl.storage.wiring_log import matrix, read
+from rewirl.storage.wiring_log import WiringLog, matrix, read
 from rewirl.topology import Links
 from rewirl.training import Observer, Run
 from rewirl.training.measurements import EvaluationRow
@@ -77,7 +79,69 @@ def test_a_damaged_log_is_said_and_costs_nothing_else(damage: str, tmp_path: Pat
     assert all(np.array_equal(after[layer][3:], whole[layer][3:]) for layer in whole)
 
 
-@pytest.mark.parametrize("head", ["", "[1]", '{"actor": "x"}', '{"actor": []}', '{"actor": [0, 3]}'])
+def first_format(path: Path) -> bytes:
+    """The log as it was written before rows had checksums."""
+    head, _, content = path.read_bytes().partition(b"\n")
+    sizes = json.loads(head)["networks"]
+    width = sum((a * b + 7) // 8 for widths in sizes.values() for a, b in pairwise(widths))
+    rows = [content[start : start + width] for start in range(0, len(content), width + 8)]
+    return json.dumps(sizes).encode() + b"\n" + b"".join(rows)
+
+
+def test_every_flipped_byte_is_found(tmp_path: Path) -> None:
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(320)
+    path = tmp_path / "run" / "wiring.bin"
+    content, networks = path.read_bytes(), run.agent.networks
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << (place % 8)
+        path.write_bytes(damaged)
+        log = WiringLog(path)
+        assert not log.begin(networks, 3), place
+        log.close()
+    path.write_bytes(damaged)
+    with resume(tmp_path / "run") as run:
+        assert "wiring.bin is damaged" in run.notices[0]
+    assert any("wiring.bin" in problem for problem in verify(tmp_path / "run"))
+    assert [bool(row.any()) for row in read(path)["actor", 0]] == [True, True, False]
+
+
+def test_rows_in_another_order_are_found(tmp_path: Path) -> None:
+    tiny.train(tmp_path / "run")
+    path = tmp_path / "run" / "wiring.bin"
+    head, _, rows = path.read_bytes().partition(b"\n")
+    width = len(rows) // 5
+    path.write_bytes(b"\n".join([head, rows[width : 2 * width] + rows[:width] + rows[2 * width :]]))
+    assert [bool(row.any()) for row in read(path)["actor", 0]] == [False, False, True, True, True]
+
+
+def test_a_file_of_the_first_format_is_read_and_resumed(tmp_path: Path) -> None:
+    tiny.train(tmp_path / "whole")
+    whole = tmp_path / "whole" / "wiring.bin"
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(320)
+    path = tmp_path / "run" / "wiring.bin"
+    path.write_bytes(first_format(path))
+    assert verify(tmp_path / "run") == []
+    with resume(tmp_path / "run") as run:
+        assert not run.notices
+        run.train()
+    assert path.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "",
+        "[1]",
+        '{"actor": "x"}',
+        '{"actor": []}',
+        '{"actor": [0, 3]}',
+        '{"format": 2}',
+        '{"format": 2, "networks": {}}',
+    ],
+)
 def test_what_is_no_log_is_refused(head: str, tmp_path: Path) -> None:
     (tmp_path / "wiring.bin").write_text(f"{head}\n")
     with pytest.raises(ValueError, match="not a wiring log"):

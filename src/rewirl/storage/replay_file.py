@@ -21,10 +21,11 @@ SEGMENT = 4096
 class ReplayFile(Replay):
     """A replay as a memory-mapped file. A checkpoint stores only its count and a hash per segment."""
 
-    def __init__(self, path: Path, capacity: int, slots: int, shape: Shape) -> None:
+    def __init__(self, path: Path, capacity: int, slots: int, shape: Shape, *, writable: bool = True) -> None:
         self.path = path
-        with os.fdopen(open_file(path, os.O_RDWR), "r+b") as file:
-            self._map = np.memmap(file, np.float32, "r+", shape=(slots, shape.width))
+        flags, mode = (os.O_RDWR, "r+") if writable else (os.O_RDONLY, "r")
+        with os.fdopen(open_file(path, flags), f"{mode}b") as file:
+            self._map = np.memmap(file, np.float32, mode, shape=(slots, shape.width))  # type: ignore[call-overload]
         super().__init__(np.asarray(self._map), capacity, shape)  # a plain array: memmap's own indexing is slow
         self._hashes: dict[int, str] = {}
         self._hashed = 0
@@ -44,7 +45,15 @@ class ReplayFile(Replay):
 
     @classmethod
     def open(
-        cls, path: Path, capacity: int, slots: int, shape: Shape, count: int, hashes: dict[int, str]
+        cls,
+        path: Path,
+        capacity: int,
+        slots: int,
+        shape: Shape,
+        count: int,
+        hashes: dict[int, str],
+        *,
+        writable: bool = True,
     ) -> ReplayFile:
         """The file as of a checkpoint; ValueError if a record that it needs has changed."""
         size, right = path.stat().st_size if path.is_file() else 0, slots * shape.width * 4
@@ -52,7 +61,7 @@ class ReplayFile(Replay):
             raise ValueError(f"{path} has {size} bytes and should have {right}")
         if slots < 1 or slots % SEGMENT:
             raise ValueError(f"{path} cannot have {slots} slots: the number must be a multiple of {SEGMENT}")
-        replay = cls(path, capacity, slots, shape)
+        replay = cls(path, capacity, slots, shape, writable=writable)
         replay.count = replay._hashed = count
         replay._hashes = dict(hashes)
         if set(hashes) != set(replay._segments()):
@@ -64,10 +73,10 @@ class ReplayFile(Replay):
         return replay
 
     @classmethod
-    def load(cls, path: Path, capacity: int, shape: Shape, state: State) -> ReplayFile:
+    def load(cls, path: Path, capacity: int, shape: Shape, state: State, *, writable: bool = True) -> ReplayFile:
         """`open`, as `state` says that it was."""
         slots, count, hashes = cls.read_state(state)
-        return cls.open(path, capacity, slots, shape, count, hashes)
+        return cls.open(path, capacity, slots, shape, count, hashes, writable=writable)
 
     @staticmethod
     def read_state(state: State) -> tuple[int, int, dict[int, str]]:

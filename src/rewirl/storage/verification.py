@@ -22,11 +22,30 @@ from rewirl.training.measurements import Episode, EvaluationRow
 from rewirl.training.replay import Shape
 from rewirl.untrusted import read_bytes
 
+ATTEMPTS = 20
+"""How often a run that is training is looked at, until nothing has changed meanwhile."""
+
 
 def verify(folder: Path) -> list[str]:
-    """The problems of a run folder, one sentence each; changes nothing."""
+    """The problems of a run folder, one sentence each; changes nothing, and opens nothing for writing."""
     place = RunFolder(folder)
-    info = inspect_run(folder)
+    for _ in range(ATTEMPTS):
+        before = _fingerprint(place)
+        problems = _problems(place)
+        if not problems or _fingerprint(place) == before:
+            break  # else the run replaced a file after we had read others that belong to it
+    return problems
+
+
+def _fingerprint(place: RunFolder) -> list[object]:
+    """Changes whenever a run writes or removes a checkpoint, starts or ends."""
+    files = [place.replay, place.status, *(path / checkpoint.MANIFEST for path in checkpoint.found(place.checkpoints))]
+    return [(file, file.stat().st_ino if file.exists() else None) for file in files]
+
+
+def _problems(place: RunFolder) -> list[str]:
+    info = inspect_run(place.path)
+    state = place.read_status().get("state", "") if info.state == "damaged" else info.state
     config, problems = info.config, []
     if config is None:
         problems = [f"{place.config} is not a config of a run"]
@@ -34,7 +53,7 @@ def verify(folder: Path) -> list[str]:
     if config is None:
         return [*problems, *_policy_files(place, {})]
     for part_of_it in (_checkpoints, _tables, _policies):
-        problems += part_of_it(place, config, info.state)
+        problems += part_of_it(place, config, state)
     return problems
 
 
@@ -68,7 +87,7 @@ def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
     parse(Episode, files["progress.csv"])
     parse(EvaluationRow, files["evaluations.csv"])
     if place.replay.exists() or step < config.steps:
-        ReplayFile.load(place.replay, config.replay_size, shape, state)
+        ReplayFile.load(place.replay, config.replay_size, shape, state, writable=False)
     for name, now in (("evaluations.csv", place.evaluations), ("progress.csv", place.progress)):
         if not now.is_file() or not now.read_bytes().startswith(files[name]):
             raise Damaged(f"{now} does not start with the content of {path / name}")
@@ -106,7 +125,7 @@ def _wiring(place: RunFolder) -> None:
     for number, row in enumerate(parse(EvaluationRow, read_bytes(place.evaluations))):
         for name in ("actor", "critic1", "critic2"):
             for layer, links in enumerate(map(int, getattr(row, f"{name}_links").split())):
-                bits = logged[name, layer]
+                bits = logged.get((name, layer), ())
                 if number >= len(bits) or bits[number].sum() != links:
                     raise Damaged(f"{place.wiring} does not have the {links} links of {name} at step {row.step}")
 
