@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rewirl
 from rewirl import SET, TD3
 from rewirl.topology import erdos_renyi
 
@@ -73,7 +74,13 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     page: dict[str, Any] = {}
     exec(code_blocks("../README.md")[0].replace("100_000", "20"), page)
     assert page["action"].shape == (6,)
-    assert (tmp_path / "policy.safetensors").exists()
+    assert (tmp_path / "agent.safetensors").exists()
+
+
+def test_the_sparse_agents_of_the_readme_run(capsys: pytest.CaptureFixture[str]) -> None:
+    block = code_blocks("../README.md")[1]
+    exec(block, {"SET": SET})
+    assert capsys.readouterr().out.splitlines() == re.findall(r"^print\(.*\)  # (.*)$", block, flags=re.MULTILINE)
 
 
 def test_the_python_of_the_deploying_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,3 +103,21 @@ def test_the_python_of_the_inspecting_page_runs(
     for block in code_blocks("inspecting.md"):
         exec(block, {})
     assert "cosine of angle" in capsys.readouterr().out
+
+
+def test_the_python_of_the_api_page_runs_and_shows_every_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page: dict[str, Any] = {"__name__": "docs_api"}
+    blocks = code_blocks("api.md")
+    for block in blocks:
+        exec(block, page)
+    text = (DOCS / "api.md").read_text()
+    for name in set(rewirl.__all__) - {"__version__"}:
+        assert f"::: rewirl.{name}\n" in text, f"{name} is not in the reference"
+        assert re.search(rf"\b{name}\b", "".join(blocks)), f"{name} has no example"
+    out = capsys.readouterr().out.splitlines()
+    # What comments say that is printed, but for returns, which differ from machine to machine.
+    for said in re.findall(r"^ *print\(.*\)  # (.*)$", "\n".join(blocks), flags=re.MULTILINE):
+        assert any(line.split(", return")[0] == said.split(", return")[0] for line in out), said

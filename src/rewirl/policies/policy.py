@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -91,7 +92,9 @@ class Policy:
         dense = sum(layer.n_in * layer.n_out for layer in self.layers)
         facts = [self.task, self.metadata.get("method", self.algorithm), "-".join(map(str, self.sizes))]
         facts.append(f"{sum(self.links):,} links, {1 - sum(self.links) / dense:.0%} sparse")
-        facts += [f"{name} {self.metadata[name]}" for name in ("step", "return") if name in self.metadata]
+        for name, form in (("step", ",.0f"), ("return", ",.1f")):
+            with suppress(KeyError, ValueError):  # which a file may lack, or have as any text
+                facts.append(f"{name} {format(float(self.metadata[name]), form)}")
         return f"Policy({', '.join(filter(None, facts))})"
 
     @property
