@@ -232,14 +232,17 @@ def test_nan_in_one_sample_stays_in_that_sample():
     assert not np.isnan(np.delete(outputs, 4, axis=1)).any()
 
 
+@pytest.mark.parametrize("sparse_init", [False, True])
 @pytest.mark.parametrize("block", [1, 4])
-def test_first_weights_are_uniform_by_the_links_into_each_neuron(block):
+def test_first_weights_are_uniform(block, sparse_init):
+    """By the layer's inputs, or with sparse_init by the links into each neuron."""
     rng = np.random.default_rng(0)
-    net = Network(wire((16, 200, 200, 4), rng, rule=Static(), sparsity=0.8, block=block), rng)
+    wiring = wire((16, 200, 200, 4), rng, rule=Static(), sparsity=0.8, block=block)
+    net = Network(wiring, rng, sparse_init=sparse_init)
     for layer, n_in in enumerate(net.sizes[:-1]):
         links = net.links(layer)
         fan_in = np.bincount(links.output_blocks, minlength=links.n_out // links.block)[links.output_blocks]
-        weights = net.weights(layer) * np.sqrt(fan_in)[:, None]
+        weights = net.weights(layer) * np.sqrt(fan_in if sparse_init else np.full(links.blocks, n_in))[:, None]
         biases = net.biases(layer) * np.sqrt(n_in)
         for values in (weights.ravel(), biases):
             assert abs(values).max() <= 1.000001

@@ -78,7 +78,7 @@ class ActorCritic(Agent):
 
     def _network(self, sizes: tuple[int, ...], w: WiringOptions, *, layer_norm: bool = False) -> Network:
         links = wire(sizes, self.rng, rule=w.rule, lambdas=w.lambdas, sparsity=w.sparsity, block=w.block)
-        return Network(links, self.rng, layer_norm=layer_norm)
+        return Network(links, self.rng, layer_norm=layer_norm, sparse_init=self.options.sparse_init)
 
     def _critic(self, sizes: tuple[int, ...]) -> Network:
         return self._network(sizes, self.wiring.critic, layer_norm=self.options.layer_norm)

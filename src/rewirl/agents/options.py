@@ -74,6 +74,8 @@ class Options:
     """How strongly weights are pulled to 0: times the weight, added to its gradient (L2)."""
     decoupled_decay: bool = False
     """Shrink weights by lr · weight_decay at each update (AdamW) instead of adding the decay to gradients."""
+    sparse_init: bool = False
+    """Draw initial weights from ±1/√(links into the neuron) instead of ±1/√(inputs of the layer)."""
     layer_norm: bool = False
     """Normalise the hidden layers of the critics, sample by sample, before their ReLU."""
     n_step: int = 1

@@ -70,8 +70,16 @@ class Network:
     (52, 104)
     """
 
-    def __init__(self, links: Sequence[Links], rng: np.random.Generator, *, layer_norm: bool = False) -> None:
-        """With `layer_norm` the outputs of hidden layers are normalised sample by sample before their ReLU."""
+    def __init__(
+        self,
+        links: Sequence[Links],
+        rng: np.random.Generator,
+        *,
+        layer_norm: bool = False,
+        sparse_init: bool = False,
+    ) -> None:
+        """With `layer_norm` the outputs of hidden layers are normalised sample by sample before their ReLU; with
+        `sparse_init` weights start as large as each neuron's own number of links asks for."""
         self._core = _core.Network(
             [(layer.n_in, layer.n_out, layer.block, layer.places) for layer in links], layer_norm
         )
@@ -81,7 +89,9 @@ class Network:
         self._blocks = [layer.block for layer in links]
         self._counts = [layer.count for layer in links]
         self._act_out = np.empty(self.sizes[-1], dtype=np.float32)
-        self._set_by_position(np.concatenate([_initial(layer, rng) for layer in links]), self._by_position())
+        self._set_by_position(
+            np.concatenate([_initial(layer, rng, sparse_init) for layer in links]), self._by_position()
+        )
 
     # ------------------------------------------------------------- computing
 
@@ -296,15 +306,16 @@ class Network:
         return self._core.bytes()
 
 
-def _initial(links: Links, rng: np.random.Generator) -> Floats:
-    """Weights of a layer uniform in ±1/√(links into the neuron), then biases uniform in ±1/√(inputs of the layer).
+def _initial(links: Links, rng: np.random.Generator, sparse: bool) -> Floats:
+    """Weights and biases of a layer, uniform in ±1/√(inputs of the layer): those of a dense layer, fewer of them.
 
-    By its own number of links each neuron starts with outputs as large as a dense layer's, however sparse it is.
+    If `sparse`, weights are uniform in ±1/√(links into the neuron), so that outputs are as large as a dense layer's.
     """
     values = rng.uniform(-1, 1, links.count + links.n_out).astype(np.float32)
-    fan_in = np.bincount(links.output_blocks, minlength=links.n_out // links.block)[links.output_blocks]
-    values[: links.count] /= np.sqrt(np.repeat(fan_in, links.block), dtype=np.float32)
-    values[links.count :] /= np.sqrt(np.float32(links.n_in))
+    values /= np.sqrt(np.float32(links.n_in))
+    if sparse:
+        fan_in = np.bincount(links.output_blocks, minlength=links.n_out // links.block)[links.output_blocks]
+        values[: links.count] *= np.sqrt(links.n_in / np.repeat(fan_in, links.block), dtype=np.float32)
     return values
 
 

@@ -70,13 +70,6 @@ class SparseLayer:
         rows = values.reshape(self.links.n_out, self.links.n_in)
         rows[outputs, inputs] = torch.from_numpy(numbers).to(values)
 
-    def rescale(self) -> None:
-        """Makes weights larger by as much as there are fewer of them: a neuron's outputs keep their size."""
-        inputs = _exists(self.links, self.weight).reshape(self.links.n_out, -1).sum(1).clamp(min=1)
-        factor = (self.links.n_in / inputs).sqrt().reshape(-1, *[1] * (self.weight.dim() - 1))
-        with torch.no_grad():
-            self.weight.mul_(factor.to(self.weight))
-
     def gradient(self) -> Floats | None:
         """The dense gradient (outputs, inputs) of the step that was just made, if it is kept and there was one."""
         if self._gradient is None:

@@ -37,8 +37,7 @@ def sparsify(
     `layers` names the sparse layers, or is a function of name and layer that says whether it is one; without it all
     are but the last. A Conv2d counts as a layer from (in · height · width) to its output channels. `block`
     neighbouring outputs share an input. Links come from `seed`, or from a generator of your own; without one, from
-    PyTorch's. Unless `links` are given, weights grow by as much as there are fewer of them: a neuron that keeps a
-    tenth of its links has them √10 times as large, so that its outputs keep their size.
+    PyTorch's.
 
     >>> from rewirl.topology import SET
     >>> net = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
@@ -73,8 +72,6 @@ def sparsify(
         wired = [Links.dense(*shape) for shape in shapes.values()]
     keeps = rule.wants_gradients
     sparse = [SparseLayer(name, found[name], w, keeps_gradients=keeps) for name, w in zip(names, wired, strict=True)]
-    for layer in sparse if links is None else ():
-        layer.rescale()
     return Wiring(module, sparse, rule, rng)
 
 
