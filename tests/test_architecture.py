@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src" / "rewirl"
 LAYERS = (
-    ("errors", "files", "limits", "memory", "platforms"),
+    ("errors", "files", "limits", "memory", "platforms", "untrusted"),
     ("_core",),
     ("topology",),
     ("nn",),
