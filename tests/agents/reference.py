@@ -1,4 +1,4 @@
-"""TD3 and SAC once more, as anyone would write them in PyTorch: dense matrices, masks, autograd, torch.optim.
+"""TD3, SAC and double DQN once more, as anyone would write them in PyTorch: dense matrices, masks, autograd.
 
 Written from the paper; it shares no line with the engine or the agents but the rules of rewiring (topology has its own
 hand-computed tests), and draws the same random numbers in the same order.
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from rewirl.agents import ActorCritic, SACAgent
+from rewirl.agents import SACAgent, WiredAgent
 from rewirl.nn import Batch, Network, RandomStream
 from rewirl.topology import Links
 
@@ -71,15 +71,13 @@ def rank_one(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 class Reference:
     """An agent in PyTorch, begun as a copy of `agent`."""
 
-    def __init__(self, agent: ActorCritic, dtype: torch.dtype) -> None:
+    def __init__(self, agent: WiredAgent, dtype: torch.dtype) -> None:
         self.options, self.rule = agent.options, agent.wiring.rule
         self.n_act = agent.n_act
         self.rng = copy.deepcopy(agent.rng)
         self.dtype = dtype
-        self.actor = Masked(agent.actor, dtype)
-        self.critics = [Masked(c, dtype) for c in agent.critics]
-        self.actor_target = copy.deepcopy(self.actor)
-        self.critic_targets = [copy.deepcopy(c) for c in self.critics]
+        self.networks = {name: Masked(net, dtype) for name, net in agent.networks.items()}
+        self.targets = {name: copy.deepcopy(self.networks[name]) for name in agent.targets}
         o = agent.options
 
         def adam(parameters):
@@ -87,7 +85,7 @@ class Reference:
                 parameters, lr=o.lr, betas=(o.beta1, o.beta2), eps=o.adam_eps, weight_decay=o.weight_decay
             )
 
-        self.optimizers = {id(net): adam(net.parameters()) for net in (self.actor, *self.critics)}
+        self.optimizers = {id(net): adam(net.parameters()) for net in self.networks.values()}
         self.updates = 0
         self.actor_adapts = False
         if isinstance(agent, SACAgent) and o.alpha == "auto":
@@ -179,7 +177,14 @@ class Reference:
         return tuple(of(x.array) for x in (t.obs, t.action, t.reward, t.terminated, t.next_obs))
 
 
-class TorchTD3(Reference):
+class ActorCriticReference(Reference):
+    def __init__(self, agent: WiredAgent, dtype: torch.dtype) -> None:
+        super().__init__(agent, dtype)
+        self.actor, *self.critics = self.networks.values()
+        self.critic_targets = [self.targets["critic1"], self.targets["critic2"]]
+
+
+class TorchTD3(ActorCriticReference):
     def update(self, transitions) -> None:
         o = self.options
         self.updates += 1
@@ -187,7 +192,7 @@ class TorchTD3(Reference):
         n = len(s)
         with torch.no_grad():
             noise = (o.target_noise * self.normal(n)).clamp(-o.target_clip, o.target_clip)
-            a2 = (torch.tanh(self.actor_target(s2)) + noise).clamp(-1, 1)
+            a2 = (torch.tanh(self.targets["actor"](s2)) + noise).clamp(-1, 1)
             x2 = torch.cat([s2, a2], 1)
             y = r + o.gamma * (1 - d) * torch.min(*(t(x2) for t in self.critic_targets))
         x = torch.cat([s, a], 1)
@@ -204,10 +209,10 @@ class TorchTD3(Reference):
                 self.actor_adapts = False
             for target, online in zip(self.critic_targets, self.critics, strict=True):
                 self.follow(target, online, o.tau)
-            self.follow(self.actor_target, self.actor, o.tau)
+            self.follow(self.targets["actor"], self.actor, o.tau)
 
 
-class TorchSAC(Reference):
+class TorchSAC(ActorCriticReference):
     def alpha(self) -> float:
         return float(self.log_alpha.detach().exp()) if self.options.alpha == "auto" else self.options.alpha
 
@@ -259,3 +264,21 @@ class TorchSAC(Reference):
         if self.updates % o.target_interval == 0:
             for target, online in zip(self.critic_targets, self.critics, strict=True):
                 self.follow(target, online, o.tau)
+
+
+class TorchDQN(Reference):
+    def update(self, transitions) -> None:
+        o = self.options
+        self.updates += 1
+        s, a, r, d, s2 = self.tensors(transitions)
+        net, target = self.networks["q"], self.targets["q"]
+        a = a.argmax(1, keepdim=True)
+        with torch.no_grad():
+            best = net(s2).argmax(1, keepdim=True)
+            y = r + o.gamma * (1 - d) * target(s2).gather(1, best)
+        loss = F.smooth_l1_loss if o.loss == "huber" else F.mse_loss
+        self.train(net, lambda net: loss(net(s).gather(1, a), y))
+        if self.rule.due(self.updates):
+            self.adapt(net)
+        if self.updates % o.target_interval == 0:
+            self.follow(target, net, o.tau)

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from rewirl.agents import ActionBox, SACAgent, SACOptions, TD3Agent, TD3Options, Transitions, WiringOptions
+from rewirl.agents import (
+    DQNAgent,
+    DQNOptions,
+    SACAgent,
+    SACOptions,
+    TD3Agent,
+    TD3Options,
+    Transitions,
+    WiringOptions,
+)
 from rewirl.topology import SET, Dense, RigL, Static
 
 _spec = importlib.util.spec_from_file_location("reference", Path(__file__).with_name("reference.py"))
@@ -25,7 +34,7 @@ WIRINGS = {
     "set, λ": WiringOptions(rule=SET(eta=0.2, every=7), lambdas=(2, 4)),
     "set, blocks of 4": WiringOptions(rule=SET(eta=0.1, every=15), sparsity=0.6, block=4),
     "set, annealed, actor and critics apart": WiringOptions(
-        rule=SET(eta=0.3, every=15, until=60, anneal=True), actor_sparsity=0.4, critic_sparsity=0.7
+        rule=SET(eta=0.3, every=15, until=60, anneal=True), sparsity=0.5, actor_sparsity=0.4, critic_sparsity=0.7
     ),
     "rigl": WiringOptions(rule=RigL(eta=0.1, every=15), sparsity=0.7),
     "rigl, blocks of 2": WiringOptions(rule=RigL(eta=0.1, every=15), sparsity=0.5, block=2),
@@ -49,13 +58,20 @@ ALGORITHMS = {
         reference.TorchSAC,
         SACOptions(hidden=HIDDEN, batch=N, tau=1.0, target_interval=20),
     ),
+    "dqn": (DQNAgent, reference.TorchDQN, DQNOptions(hidden=HIDDEN, batch=N, lr=1e-3)),
+    "dqn, squared loss, hard targets": (
+        DQNAgent,
+        reference.TorchDQN,
+        DQNOptions(hidden=HIDDEN, batch=N, lr=1e-3, loss="squared", tau=1.0, target_interval=20),
+    ),
 }
 
 
-def records(n: int) -> np.ndarray:
+def records(n: int, actions) -> np.ndarray:
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((n, Transitions.width(N_OBS, N_ACT))).astype(np.float32)
-    rows[:, N_OBS : N_OBS + N_ACT] = np.tanh(rows[:, N_OBS : N_OBS + N_ACT])
+    rows[:, N_OBS : N_OBS + N_ACT] = [actions.draw(rng) for _ in range(n)]
+    rows[:, N_OBS + N_ACT] *= 2  # errors on both sides of 1, where the Huber loss changes
     rows[:, N_OBS + N_ACT + 1] = rng.random(n) < 0.1
     return rows
 
@@ -63,16 +79,15 @@ def records(n: int) -> np.ndarray:
 def differences(agent, mirror) -> np.ndarray:
     """Of every weight and bias of every network and target."""
     found = []
-    for ours, theirs in [(agent.actor, mirror.actor), *zip(agent.critics, mirror.critics, strict=True)]:
+    for name, ours in agent.networks.items():
+        theirs = mirror.networks[name]
         for layer in range(ours.layers):
             assert ours.links(layer) == theirs.links[layer], "the wiring differs"
             w = reference.to_dense(ours.links(layer), ours.weights(layer))
             found.append(w - (theirs.weights[layer] * theirs.masks[layer]).detach().numpy())
             found.append(ours.biases(layer) - theirs.biases[layer].detach().numpy())
-    targets = list(zip(agent.critic_targets, mirror.critic_targets, strict=True))
-    if isinstance(agent, TD3Agent):
-        targets.append((agent.actor_target, mirror.actor_target))
-    for ours, theirs in targets:
+    for name, ours in agent.targets.items():
+        theirs = mirror.targets[name]
         for layer in range(ours.online.layers):
             found.append(ours.dense(layer) - theirs.weights[layer].detach().numpy())
             found.append(ours.biases(layer) - theirs.biases[layer].detach().numpy())
@@ -87,11 +102,10 @@ def differences(agent, mirror) -> np.ndarray:
 def test_many_updates_with_rewiring_in_between(algorithm: str, wiring: str, dtype: torch.dtype) -> None:
     torch.set_num_threads(1)
     agent_class, torch_class, options = ALGORITHMS[algorithm]
-    agent = agent_class(
-        N_OBS, ActionBox([-1.0] * N_ACT, [1.0] * N_ACT), options, WIRINGS[wiring], np.random.default_rng(7)
-    )
+    actions = agent_class.actions_class.of_size(N_ACT)
+    agent = agent_class(N_OBS, actions, options, WIRINGS[wiring], np.random.default_rng(7))
     mirror = torch_class(agent, dtype)
-    batch, data, chosen = Transitions(N_OBS, N_ACT, N), records(500), np.random.default_rng(11)
+    batch, data, chosen = Transitions(N_OBS, N_ACT, N), records(500, actions), np.random.default_rng(11)
     for update in range(UPDATES):
         batch.fill(data, chosen.integers(0, len(data), N))
         mirror.update(batch)  # first: the agent overwrites the batch's actions

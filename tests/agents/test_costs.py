@@ -6,6 +6,8 @@ import pytest
 from rewirl.agents import (
     METHODS,
     ActionBox,
+    DQNAgent,
+    DQNOptions,
     SACAgent,
     SACOptions,
     TD3Agent,
@@ -37,7 +39,9 @@ def test_the_papers_flops() -> None:
     assert PAPER.paper_flops(10**6) / DENSE.paper_flops(10**6) == pytest.approx(0.4918, abs=5e-5)
 
 
-@pytest.mark.parametrize(("kind", "options"), [(TD3Agent, TD3Options()), (SACAgent, SACOptions())])
+@pytest.mark.parametrize(
+    ("kind", "options"), [(TD3Agent, TD3Options()), (SACAgent, SACOptions()), (DQNAgent, DQNOptions())]
+)
 def test_full_flops_are_those_of_the_passes_made(kind, options, monkeypatch) -> None:
     """A pass over a network's links, forward, to its inputs or to its weights: a multiply-add per link and sample."""
     passes = 0
@@ -69,13 +73,13 @@ def test_full_flops_are_those_of_the_passes_made(kind, options, monkeypatch) -> 
     monkeypatch.setattr(sac, "backward_each", backward_each)
     for module in (td3, sac):
         monkeypatch.setattr(module, "forward_each", lambda nets, x: [net.forward(x) for net in nets])
-    agent = kind(17, ActionBox([-1.0] * 6, [1.0] * 6), options, WiringOptions(), np.random.default_rng(0))
+    agent = kind(17, kind.actions_class.of_size(6), options, WiringOptions(), np.random.default_rng(0))
     batch = Transitions(17, 6, options.batch)
     for _ in range(4):
         agent.update(batch)
     cost = costs(17, 6, options, WiringOptions())
     assert cost.full_flops(4, 0) == 2 * passes
-    assert cost.full_flops(0, 7) == 2 * 7 * cost.actor
+    assert cost.full_flops(0, 7) == 2 * 7 * agent.acting.count
 
 
 def test_an_agent_has_the_links_that_were_promised() -> None:
@@ -88,7 +92,7 @@ def test_an_agent_has_the_links_that_were_promised() -> None:
 
 
 def test_methods_have_the_papers_numbers() -> None:
-    assert set(METHODS) == {p + a for p in ("", "static-", "ds-", "rigl-") for a in ("td3", "sac")}
+    assert set(METHODS) == {p + a for p in ("", "static-", "ds-", "rigl-") for a in ("td3", "sac", "dqn")}
     assert paper_lambdas("HalfCheetah-v5", "td3") == (7, 64)
     assert paper_lambdas("Humanoid-v4", "td3") == (61, 64)
     assert paper_lambdas("Hopper-v5", "sac") == (7, 20)

@@ -35,8 +35,9 @@ UNBOUNDED = Box(-np.inf, np.inf, (2,))
     [
         ({"action_space": UNBOUNDED}, "unbounded"),
         ({"action_space": Box(np.array([0, -1]), np.array([0, 1]), dtype=np.float32)}, "below its high"),
-        ({"action_space": Discrete(3)}, r"action space Discrete\(3\).*flat, bounded Box of floats"),
-        ({"action_space": MultiBinary(3)}, "bounded Box"),
+        ({"action_space": Discrete(3)}, "ds-td3 cannot learn a task with 3 discrete actions: use ds-dqn$"),
+        ({"action_space": Discrete(70_000)}, "70000 discrete actions: at most 65535"),
+        ({"action_space": MultiBinary(3)}, r"action space MultiBinary\(3\).*flat, bounded Box"),
         ({"action_space": Box(0, 5, (2,), dtype=np.int64)}, "of floats"),
         ({"action_space": Box(-1, 1, (2, 2))}, "flat"),
         ({"observation_space": Discrete(3)}, "Discrete observations.*flat Box"),
@@ -60,7 +61,7 @@ def test_spaces_that_are_refused(spaces: dict[str, Any], said: str, tmp_path: Pa
         ("HalfCheetah-v9", "did you mean HalfCheetah-v"),
         ("no/Such-v0", "no task"),
         ("nowhere:Such-v0", "nowhere"),
-        ("CartPole-v1", "Discrete"),
+        ("CartPole-v1", "CartPole-v1: ds-td3 cannot learn a task with 2 discrete actions: use ds-dqn$"),
     ],
 )
 def test_names_that_are_refused(name: str, said: str, tmp_path: Path) -> None:

@@ -144,8 +144,8 @@ def attacks() -> dict[str, tuple[bytes, str]]:
             "this is not a policy file: its format is 'somebody-elses'",
         ),
         "no-metadata": (with_header(lambda h: h.pop("__metadata__")), "its format is None"),
-        "newer": (with_texts(format_version="2", rewirl="1.4.0"), r"format version 2: it needs rewirl ≥ 1\.4\.0"),
-        "newer-by-nobody": (with_texts(format_version="2", rewirl="rm -rf"), "needs rewirl ≥ a later version"),
+        "newer": (with_texts(format_version="3", rewirl="1.4.0"), r"format version 3: it needs rewirl ≥ 1\.4\.0"),
+        "newer-by-nobody": (with_texts(format_version="3", rewirl="rm -rf"), "needs rewirl ≥ a later version"),
         "version-zero": (with_texts(format_version="0"), "format version '0' is not a number"),
         "version-text": (with_texts(format_version="one"), "format version 'one' is not a number"),
         # headers with lies about lengths
@@ -217,7 +217,8 @@ def attacks() -> dict[str, tuple[bytes, str]]:
         "inputs-none": (with_texts(sizes="0,2,1"), "layer 0: n_in must be from 1 to"),
         "no-sizes": (with_texts(sizes=None), "does not state its 'sizes'"),
         "no-task": (with_texts(task=None), "does not state its 'task'"),
-        "unknown-algorithm": (with_texts(algorithm="ppo"), "the algorithm must be td3 or sac, not 'ppo'"),
+        "unknown-algorithm": (with_texts(algorithm="ppo"), "the algorithm must be td3 or sac or dqn, not 'ppo'"),
+        "discrete-in-a-box": (with_texts(algorithm="dqn"), "the array 'action.first' is missing"),
         "odd-sac": (with_texts(algorithm="sac"), "a sac policy has two for each dimension"),
         "weights-as-integers": (with_tensors(layer_0_weights=i4(1, 2, 3)), r"is I32 \(3,\): .* it must be F32 \(3,\)"),
         "weights-as-matrix": (

@@ -117,7 +117,7 @@ def test_acting_drops_what_is_not_needed(make_policy, algorithm):
     ("change", "message"),
     [
         ({"layers": []}, "at least one layer"),
-        ({"algorithm": "ppo"}, "the algorithm must be td3 or sac, not 'ppo'"),
+        ({"algorithm": "ppo"}, "the algorithm must be td3 or sac or dqn, not 'ppo'"),
         ({"algorithm": "sac"}, "a sac policy with 2 action dimensions has 4 outputs, not 2"),
         ({"low": np.float32([0, 9])}, "finite lows below finite highs"),
         ({"low": np.float32([0, -np.inf])}, "finite lows below finite highs"),

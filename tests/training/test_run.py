@@ -101,7 +101,7 @@ def test_the_last_policy_is_there_when_no_evaluation_fell_on_the_last_step(tmp_p
 def test_policies_of_other_tasks_are_refused() -> None:
     with start(tiny.config()) as run:
         policy = run.policy()
-    with pytest.raises(Refused, match=r"observations of size 3 and actions of size 2, Hopper-v5 has 11 and 3"):
+    with pytest.raises(Refused, match="3 observations and 2 continuous actions, Hopper-v5 has 11 and 3"):
         evaluate_policy(policy, "Hopper-v5")
     with pytest.raises(Refused, match="at least 1 episode"):
         evaluate_policy(policy, tiny.Walk, episodes=0)

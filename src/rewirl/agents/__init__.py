@@ -3,22 +3,28 @@
 No environments, no files, and no kernels: networks come from `nn/`.
 """
 
+from rewirl.agents.actions import ActionBox, Actions, Choices
 from rewirl.agents.actor_critic import ActorCritic
 from rewirl.agents.agent import Agent, Diverged
-from rewirl.agents.box import ActionBox
 from rewirl.agents.costs import Costs
+from rewirl.agents.dqn import DQNAgent
 from rewirl.agents.methods import METHODS, Method, costs, method, register_method
-from rewirl.agents.options import Options, SACOptions, TD3Options, WiringOptions
+from rewirl.agents.options import DQNOptions, Options, SACOptions, TD3Options, WiringOptions
 from rewirl.agents.sac import SACAgent
 from rewirl.agents.td3 import TD3Agent
 from rewirl.agents.transitions import Transitions
+from rewirl.agents.wired import WiredAgent
 
 __all__ = [
     "METHODS",
     "ActionBox",
+    "Actions",
     "ActorCritic",
     "Agent",
+    "Choices",
     "Costs",
+    "DQNAgent",
+    "DQNOptions",
     "Diverged",
     "Method",
     "Options",
@@ -27,6 +33,7 @@ __all__ = [
     "TD3Agent",
     "TD3Options",
     "Transitions",
+    "WiredAgent",
     "WiringOptions",
     "costs",
     "method",

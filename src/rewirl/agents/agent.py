@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.agents.box import ActionBox
+from rewirl.agents.actions import Actions
 from rewirl.agents.costs import Costs
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.transitions import Transitions
@@ -25,14 +25,21 @@ class Diverged(RuntimeError):
 
 
 class Agent(ABC):
-    """Networks that act and learn. `ActorCritic` is the base of those with an actor and two critics."""
+    """Networks that act and learn. `WiredAgent` keeps most of this contract for any networks, `ActorCritic` is the base
+    of those with an actor and two critics."""
 
     algorithm: ClassVar[str]
     """Its short name, as in the names of methods: td3."""
     policy_kind: ClassVar[str]
-    """How its policy's outputs are read (`policies.policy.ALGORITHMS`): deterministic as TD3's or Gaussian as SAC's."""
+    """How its policy's outputs are read (`policies.policy.ALGORITHMS`): deterministic as TD3's, Gaussian as SAC's
+    or one value for each action as DQN's."""
+    actions_class: ClassVar[type[Actions]]
+    """The actions that it learns to choose: `ActionBox` or `Choices`."""
     options_class: ClassVar[type[Options]]
     """Its hyper-parameters: each field becomes a flag and a line of config files."""
+
+    acting_name: ClassVar[str] = "actor"
+    """The network that chooses actions, by its name in `networks`: it is evaluated, and saved as the policy."""
 
     networks: dict[str, Network]
     """All that learn, by name."""
@@ -43,10 +50,10 @@ class Agent(ABC):
 
     @abstractmethod
     def __init__(
-        self, n_obs: int, box: ActionBox, options: Options, wiring: WiringOptions, rng: np.random.Generator
+        self, n_obs: int, actions: Actions, options: Options, wiring: WiringOptions, rng: np.random.Generator
     ) -> None:
-        self.n_obs, self.n_act, self.box, self.wiring, self.rng = n_obs, box.size, box, wiring, rng
-        self.options = options
+        self.n_obs, self.n_act, self.actions = n_obs, actions.size, actions
+        self.options, self.wiring, self.rng = options, wiring, rng
         self.networks, self.targets, self.updates = {}, {}, 0
 
     @classmethod
@@ -55,9 +62,9 @@ class Agent(ABC):
         """What an agent with these options will cost, before it exists."""
 
     @property
-    @abstractmethod
     def acting(self) -> Network:
-        """The network that chooses actions: evaluated, and saved as the policy."""
+        """The network that chooses actions."""
+        return self.networks[self.acting_name]
 
     @abstractmethod
     def act(self, obs: Floats) -> Floats:
@@ -86,4 +93,4 @@ class Agent(ABC):
     def policy(self, task: str = "") -> Policy:
         """The acting network as a file can hold it and a device can run it."""
         layers = [PolicyLayer.from_network(self.acting, layer) for layer in range(self.acting.layers)]
-        return Policy(layers=layers, low=self.box.low, high=self.box.high, algorithm=self.policy_kind, task=task)
+        return Policy(layers=layers, **self.actions.bounds(), algorithm=self.policy_kind, task=task)

@@ -88,6 +88,35 @@ class ActorCriticCosts(Costs):
         return 2.0 * (updates * self.batch * per_update + actions * self.actor)
 
 
+@dataclass(frozen=True)
+class ValueCosts(Costs):
+    """Of one network that gives the values of all actions, and its target."""
+
+    q: int
+    """|θ|: links of the network."""
+    dense_q: int
+    batch: int
+
+    @property
+    def links(self) -> int:
+        return self.q
+
+    @property
+    def dense_links(self) -> int:
+        return self.dense_q
+
+    def dense(self) -> ValueCosts:
+        return replace(self, q=self.dense_q)
+
+    def paper_flops(self, updates: int) -> float:
+        """As the paper counts: forward and backward of what is trained, T · N · 3 · 2 · |θ|."""
+        return updates * self.batch * 3 * 2 * self.q
+
+    def full_flops(self, updates: int, actions: int) -> float:
+        """Also the next action by the network, its value by the target, and every action chosen."""
+        return 2.0 * self.q * (updates * self.batch * (3 + 2) + actions)
+
+
 def dense_links(sizes: Sequence[int]) -> int:
     """Of a dense network with these widths.
 

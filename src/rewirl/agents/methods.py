@@ -16,6 +16,7 @@ from importlib.metadata import entry_points
 
 from rewirl.agents.agent import Agent
 from rewirl.agents.costs import Costs
+from rewirl.agents.dqn import DQNAgent
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.sac import SACAgent
 from rewirl.agents.td3 import TD3Agent
@@ -103,6 +104,7 @@ def register_method(method: Method) -> Method:
 for _prefix, _rule in {"": Dense, "static-": Static, "ds-": SET, "rigl-": RigL}.items():
     register_method(Method(f"{_prefix}td3", TD3Agent, _rule, eta=0.05, random_steps=25_000))
     register_method(Method(f"{_prefix}sac", SACAgent, _rule, eta=0.1, random_steps=10_000))
+    register_method(Method(f"{_prefix}dqn", DQNAgent, _rule, eta=0.05, random_steps=1_000))
 
 
 def method(name: str) -> Method:
@@ -120,7 +122,7 @@ def algorithms() -> dict[str, Method]:
     """Each algorithm, and the first method that has it: for its options and defaults.
 
     >>> list(algorithms())
-    ['td3', 'sac']
+    ['td3', 'sac', 'dqn']
     """
     found: dict[str, Method] = {}
     for each in METHODS.values():

@@ -52,7 +52,7 @@ class WiringOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What both algorithms need."""
+    """What all algorithms need."""
 
     hidden: tuple[int, ...] = (256, 256)
     """Widths of the hidden layers."""
@@ -146,6 +146,38 @@ class SACOptions(Options):
             raise ValueError(f"alpha must be positive or 'auto', not {self.alpha}")
         if self.target_interval < 1:
             raise ValueError(f"target_interval must be at least 1, not {self.target_interval}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DQNOptions(Options):
+    """Double DQN (van Hasselt et al. 2016) with Adam, an update at every step and targets that follow slowly."""
+
+    batch: int = 128
+    """N: transitions per update."""
+    lr: float = 5e-4
+    """Learning rate of Adam."""
+    weight_decay: float = 0.0
+    """L2: times the weight, added to its gradient."""
+    loss: Literal["huber", "squared"] = "huber"
+    """Of a value's error: `huber` is squared up to an error of 1 and linear beyond, `squared` is squared everywhere."""
+    target_interval: int = 1
+    """Updates from one target update to the next; DQN's hard updates are tau 1 every 10000 or so."""
+    epsilon_start: float = 1.0
+    """ε at first: share of actions that are random while learning."""
+    epsilon_end: float = 0.05
+    """ε at last."""
+    epsilon_steps: int = 10_000
+    """Steps after the random ones over which ε falls linearly from the first to the last."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("epsilon_start", "epsilon_end"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
+        if self.target_interval < 1:
+            raise ValueError(f"target_interval must be at least 1, not {self.target_interval}")
+        if self.loss not in ("huber", "squared"):
+            raise ValueError(f"loss must be 'huber' or 'squared', not {self.loss!r}")
 
 
 # What may be negative; everything else is a count, a width, a rate or a share.

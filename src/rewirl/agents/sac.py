@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rewirl.agents.actions import ActionBox
 from rewirl.agents.actor_critic import ActorCritic, Floats, State
-from rewirl.agents.box import ActionBox
 from rewirl.agents.options import Options, SACOptions, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.limits import LOG_STD

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from rewirl.agents.actions import ActionBox
 from rewirl.agents.actor_critic import ActorCritic, Floats
-from rewirl.agents.box import ActionBox
 from rewirl.agents.options import Options, TD3Options, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.nn import Target, forward_each, update_each

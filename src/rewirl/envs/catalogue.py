@@ -48,7 +48,7 @@ class Task:
         made = make_by_name(self.name)
         env = Environment(made, self.name)
         made.close()
-        return env.n_obs, env.box.size
+        return env.n_obs, env.actions.size
 
 
 _TASKS = (

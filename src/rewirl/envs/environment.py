@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,10 +12,10 @@ from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
-from rewirl.agents import ActionBox
+from rewirl.agents import ActionBox, Actions, Choices
 from rewirl.envs.task_names import check_imported, full_name, newer
 from rewirl.errors import Refused, nearest
 from rewirl.limits import MAX_WIDTH
@@ -27,7 +28,10 @@ EnvLike: TypeAlias = "str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env
 BY_NAME = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
 """Wrappers that gymnasium.make adds by itself."""
 LARGEST = float(np.finfo(np.float32).max)
-SUPPORTED = "supported are observations in a flat Box (one dimension) and actions in a flat, bounded Box of floats"
+SUPPORTED = (
+    "supported are observations in a flat Box (one dimension), and actions that are Discrete or in a flat, bounded Box "
+    "of floats"
+)
 
 
 class Misbehaved(Exception):
@@ -84,9 +88,21 @@ def make_by_name(name: str, **options: Any) -> Env:
             return gymnasium.make(name, disable_env_checker=True, **options)  # we do the same checks, once
     except gymnasium.error.UnregisteredEnv:
         raise Refused(f"there is no task {name!r}{nearest(name, gymnasium.registry)}") from None
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise Refused(f"the task {name!r} needs a package that is not installed: {_wanted(error)}") from None
     except Exception as error:
         better = f"; use {newest}" if (newest := newer(name)) else ""
         raise Refused(f"the task {name!r} could not be created: {str(error).rstrip('.')}{better}") from error
+
+
+def _wanted(error: Exception) -> str:
+    """What to install, from Gymnasium's message.
+
+    >>> _wanted(Exception('Box2D is not installed, you can install it by run `pip install "gymnasium[box2d]"`'))
+    "pip install 'gymnasium[box2d]'"
+    """
+    extra = re.search(r"gymnasium\[([\w-]+)\]", str(error))
+    return f"pip install 'gymnasium[{extra[1]}]'" if extra else str(error).rstrip(".")
 
 
 @contextmanager
@@ -152,9 +168,9 @@ class Environment:
     def __init__(self, env: Env, task: str, *, scaled: bool = False) -> None:
         self.env, self.task = env, task
         self.n_obs = _flat_observations(env, task)
-        self.box = _bounded_actions(env, task)
+        self.actions = _actions(env, task)
         self._step = env.step
-        self._to_env = _converter(env.action_space, self.box, scaled)
+        self._to_env = _converter(env.action_space, self.actions, scaled)
         self._shape = (self.n_obs,)
         self._zeros = np.zeros(self.n_obs, dtype=np.float32)
 
@@ -226,8 +242,12 @@ def _flatten(space: gymnasium.Space[Any]) -> str:
     return "; gymnasium.wrappers.FlattenObservation flattens them" if space.is_np_flattenable else ""
 
 
-def _bounded_actions(env: Env, task: str) -> ActionBox:
+def _actions(env: Env, task: str) -> Actions:
     space = env.action_space
+    if isinstance(space, Discrete):
+        if space.n > MAX_WIDTH:
+            raise Refused(f"{task} has {space.n} discrete actions: at most {MAX_WIDTH} are supported")
+        return Choices(int(space.n), int(space.start))
     if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating) or len(space.shape) != 1:
         raise Refused(f"{task} has the action space {space}: {SUPPORTED}")
     try:
@@ -236,10 +256,12 @@ def _bounded_actions(env: Env, task: str) -> ActionBox:
         raise Refused(f"{task}: {error}") from None
 
 
-def _converter(space: gymnasium.Space[Any], box: ActionBox, scaled: bool) -> Callable[[Floats], NDArray[Any]]:
-    """Maps actions of the policy, or (`scaled`) of the environment in float32, into its action space."""
+def _converter(space: gymnasium.Space[Any], actions: Actions, scaled: bool) -> Callable[[Floats], Any]:
+    """Maps actions of the policy, or (`scaled`) of the environment as policies give them, into its action space."""
+    if isinstance(space, Discrete):
+        return np.int64 if scaled else actions.to_env
     assert isinstance(space, Box)
-    convert: Callable[[Floats], NDArray[Any]] = np.asarray if scaled else box.to_env
+    convert: Callable[[Floats], NDArray[Any]] = np.asarray if scaled else actions.to_env
     if space.dtype == np.float32:
         return convert
     # Clipped, because the bounds of a foreign policy may have been rounded outward.
@@ -288,7 +310,7 @@ def _rollout(
 def _first_steps(env: Environment, obs: Floats, rng: np.random.Generator, steps: int = 20) -> list[bytes]:
     seen = [obs.tobytes()]
     for _ in range(steps):
-        obs, reward, terminated, truncated = env.step(rng.uniform(-1, 1, env.box.size).astype(np.float32))
+        obs, reward, terminated, truncated = env.step(env.actions.draw(rng))
         seen += [obs.tobytes(), str(reward).encode()]
         if terminated or truncated:
             break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import pairwise
@@ -22,21 +22,29 @@ from rewirl.policies.sealed_file import PolicyFileError
 
 __all__ = ["Policy", "PolicyFileError", "PolicyLayer"]
 
-FORMAT, FORMAT_VERSION = "rewirl-policy", 1
+FORMAT, FORMAT_VERSION = "rewirl-policy", 2
+"""Version 1 has only policies with an action box, and is still written for them."""
 AGENT_FORMAT, AGENT = "rewirl-agent", "agent."
 """Of a file that holds a whole agent (`learners/agent_file.py`), and how the names of its arrays begin that are no part
 of the policy."""
 PARTS = ("indptr", "columns", "weights", "bias")
 """Arrays of a layer in the file."""
-ALGORITHMS = {"td3": 1, "sac": 2}
-"""Outputs of the network per dimension of the action: TD3 has the action alone, SAC mean and log-std."""
+ALGORITHMS = {"td3": 1, "sac": 2, "dqn": 1}
+"""Outputs of the network per dimension of the action: TD3 has the action alone, SAC mean and log-std. DQN has the value
+of each action that can be chosen."""
+DISCRETE = frozenset({"dqn"})
+"""Those that choose one of several actions instead of a point in a box."""
 OWN_METADATA = ("format", "format_version", "rewirl", "algorithm", "task", "sizes", "links", "sha256")
 """Names in the file's metadata that are the format's own."""
 
 
+def _none() -> Floats:
+    return np.zeros(0, dtype=np.float32)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Policy:
-    """A trained policy: layers with ReLU between them, then tanh, then the action box.
+    """A trained policy: layers with ReLU between them, then tanh and the action box, or the largest output's action.
 
     Needs only NumPy. `predict` has the interface of Stable-Baselines3.
 
@@ -49,12 +57,14 @@ class Policy:
 
     layers: Sequence[PolicyLayer]
     """From the observation to the network's outputs."""
-    low: Floats
-    """Lowest action, per dimension."""
-    high: Floats
-    """Highest action, per dimension."""
+    low: Floats = field(default_factory=_none)
+    """Lowest action, per dimension; empty if actions are discrete."""
+    high: Floats = field(default_factory=_none)
+    """Highest action, per dimension; empty if actions are discrete."""
+    first: int = 0
+    """The action of the first output, if actions are discrete."""
     algorithm: str
-    """`td3` or `sac`."""
+    """`td3`, `sac` or `dqn`."""
     task: str = ""
     """What it was trained for."""
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -79,7 +89,12 @@ class Policy:
                 f"an action box needs finite lows below finite highs, not low {self.low}, high {self.high}"
             )
         outputs = _outputs(self.algorithm, len(self.low))
-        if not len(self.low) or self.layers[-1].n_out != outputs:
+        if self.is_discrete:
+            if len(self.low):
+                raise ValueError(f"a {self.algorithm} policy has no action box: its actions are discrete")
+            if type(self.first) is not int or not -(2**31) <= self.first < 2**31 - self.n_act:
+                raise ValueError(f"the first action must be a whole number of 32 bits, not {self.first!r}")
+        elif not len(self.low) or self.layers[-1].n_out != outputs:
             raise ValueError(
                 f"a {self.algorithm} policy with {len(self.low)} action dimensions has {outputs} outputs, "
                 f"not {self.layers[-1].n_out}"
@@ -109,8 +124,8 @@ class Policy:
 
     @property
     def n_act(self) -> int:
-        """Numbers in an action."""
-        return len(self.low)
+        """Numbers in an action; if actions are discrete, how many there are."""
+        return self.layers[-1].n_out if self.is_discrete else len(self.low)
 
     @property
     def links(self) -> tuple[int, ...]:
@@ -123,19 +138,24 @@ class Policy:
         return ALGORITHMS[self.algorithm] == 2
 
     @property
+    def is_discrete(self) -> bool:
+        """Whether it chooses one of `n_act` actions."""
+        return self.algorithm in DISCRETE
+
+    @property
     def around(self) -> str:
         """Wrappers of its task in training, which only Python knows; empty if there were none."""
         return self.metadata.get("wrappers", "")
 
     def outputs(self, observation: Floats) -> Floats:
-        """Outputs of the network before tanh and the action box, for one observation or several."""
+        """Outputs of the network before tanh and the action box or the choice, for one observation or several."""
         x = observation
         for layer in self.layers[:-1]:
             x = layer(x)
             np.maximum(x, 0, out=x)
         return self.layers[-1](x)
 
-    def __call__(self, observation: ArrayLike) -> Floats:
+    def __call__(self, observation: ArrayLike) -> NDArray[Any]:
         """The action for one observation, or the actions for several."""
         return self.predict(observation)[0]
 
@@ -147,10 +167,11 @@ class Policy:
         rng: np.random.Generator | None = None,
         state: None = None,
         episode_start: object = None,
-    ) -> tuple[Floats, None]:
-        """The action for one observation (n_obs,), or the actions for several (n, n_obs), inside the box.
+    ) -> tuple[NDArray[Any], None]:
+        """The action for one observation (n_obs,), or the actions for several (n, n_obs): inside the box, or int64 if
+        actions are discrete.
 
-        With `deterministic=False` a SAC policy samples from its distribution with `rng`; a TD3 policy is always
+        With `deterministic=False` a SAC policy samples from its distribution with `rng`; other policies are always
         deterministic. `state` and `episode_start` are ignored: Stable-Baselines3's tools pass them.
         """
         x = np.asarray(observation, dtype=np.float32)
@@ -159,6 +180,8 @@ class Policy:
                 f"an observation of this policy is {self.n_obs} numbers (or a row of them each), not of shape {x.shape}"
             )
         out = self.outputs(x)
+        if self.is_discrete:
+            return np.asarray(out.argmax(axis=-1) + self.first, dtype=np.int64), None
         action = out[..., : self.n_act]
         if not deterministic and self.is_gaussian:
             std: Floats = np.exp(np.clip(out[..., self.n_act :], *LOG_STD))
@@ -176,11 +199,10 @@ class Policy:
 
     def acting(self) -> Policy:
         """The policy without the outputs that `deterministic=True` does not need: a SAC policy without its log-std."""
+        if not self.is_gaussian:
+            return self
         *hidden, last = self.layers
-        box = {"low": self.low, "high": self.high}
-        return Policy(
-            layers=[*hidden, last.head(self.n_act)], **box, algorithm="td3", task=self.task, metadata=self.metadata
-        )
+        return replace(self, layers=[*hidden, last.head(self.n_act)], algorithm="td3")
 
     def save(self, path: str | Path) -> None:
         """Writes one safetensors file; the same policy gives the same bytes."""
@@ -189,12 +211,14 @@ class Policy:
     def to_tensors(self) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
         """The arrays and the metadata of its file."""
         tensors: dict[str, NDArray[Any]] = {"action.low": self.low, "action.high": self.high}
+        if self.is_discrete:
+            tensors = {"action.first": np.array([self.first], dtype=np.int32)}
         for number, layer in enumerate(self.layers):
             for part in PARTS:
                 tensors[f"layer.{number}.{part}"] = getattr(layer, part)
         own = {
             "format": FORMAT,
-            "format_version": str(FORMAT_VERSION),
+            "format_version": "2" if self.is_discrete else "1",
             "rewirl": version("rewirl"),
             "algorithm": self.algorithm,
             "task": self.task,
@@ -218,10 +242,13 @@ class Policy:
                     layers.append(PolicyLayer(*shape, *parts))
                 except ValueError as error:
                     raise PolicyFileError(f"layer {number}: {error}") from error
+            if text["algorithm"] in DISCRETE:
+                actions: dict[str, Any] = {"first": int(tensors["action.first"][0])}
+            else:
+                actions = {name: tensors[f"action.{name}"] for name in ("low", "high")}
             return cls(
                 layers=layers,
-                low=tensors["action.low"],
-                high=tensors["action.high"],
+                **actions,
                 algorithm=text["algorithm"],
                 task=text["task"],
                 metadata={name: value for name, value in text.items() if name not in OWN_METADATA},
@@ -257,7 +284,7 @@ def _check_header(file: container.SealedFile) -> None:
         raise PolicyFileError(
             f"the file states {sizes[-1]} outputs: a sac policy has two for each dimension of the action"
         )
-    expected = _expected(sizes, links, sizes[-1] // per_action)
+    expected = _expected(sizes, links, text["algorithm"])
     others = {name for name in file.entries if name.startswith(AGENT)} if text["format"] == AGENT_FORMAT else set()
     for name in sorted(set(expected) | set(file.entries) - others):
         if name not in file.entries:
@@ -273,8 +300,11 @@ def _check_header(file: container.SealedFile) -> None:
             )
 
 
-def _expected(sizes: list[int], links: list[int], n_act: int) -> dict[str, tuple[str, tuple[int, ...]]]:
+def _expected(sizes: list[int], links: list[int], algorithm: str) -> dict[str, tuple[str, tuple[int, ...]]]:
+    n_act = sizes[-1] // ALGORITHMS[algorithm]
     expected: dict[str, tuple[str, tuple[int, ...]]] = {f"action.{end}": ("F32", (n_act,)) for end in ("low", "high")}
+    if algorithm in DISCRETE:
+        expected = {"action.first": ("I32", (1,))}
     for number, (count, n_out) in enumerate(zip(links, sizes[1:], strict=True)):
         expected[f"layer.{number}.indptr"] = ("I32", (n_out + 1,))
         expected[f"layer.{number}.columns"] = ("I32", (count,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rewirl.agents import TD3Options
+from rewirl.agents import DQNOptions, TD3Options
 from rewirl.errors import Failed
 from rewirl.files import sha256, write_aside
 from rewirl.policies.policy import Policy
@@ -79,5 +79,7 @@ def kept(place: RunFolder, config: RunConfig) -> InitialPolicy | None:
 
 
 def _noise(config: RunConfig) -> float:
-    """What the run itself adds to actions later; an algorithm without such a number takes TD3's."""
+    """What the run itself adds to actions later, or its last ε; an algorithm without such a number takes TD3's."""
+    if isinstance(config.options, DQNOptions):
+        return config.options.epsilon_end
     return float(getattr(config.options, "exploration_noise", TD3Options.exploration_noise))

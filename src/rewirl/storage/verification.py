@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-
-from rewirl.agents import ActionBox
 from rewirl.errors import Failed, Refused
 from rewirl.policies.policy import Policy
 from rewirl.storage import checkpoint, wiring_log
@@ -81,9 +78,7 @@ def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
     step, shape = state.whole("step"), Shape(state.whole("n_obs"), state.whole("n_act"))
     if step != checkpoint.step_of(path):
         raise Damaged(f"{path} is of step {step}")
-    box = ActionBox(-np.ones(shape.n_act), np.ones(shape.n_act))
-    agent = config.build_agent(shape.n_obs, box, np.random.default_rng(0))
-    agent.load_state(state.part("agent."))
+    config.empty_agent(shape.n_obs, shape.n_act).load_state(state.part("agent."))
     parse(Episode, files["progress.csv"])
     parse(EvaluationRow, files["evaluations.csv"])
     if place.replay.exists() or step < config.steps:

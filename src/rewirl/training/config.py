@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal, Self, Union
 
 import numpy as np
 
-from rewirl.agents import ActionBox, Agent, Costs
-from rewirl.agents.methods import Method, algorithms, method
+from rewirl.agents import Actions, Agent, Costs
+from rewirl.agents.methods import METHODS, Method, algorithms, method
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.envs.catalogue import paper_lambdas
 from rewirl.envs.task_names import full_name
@@ -52,7 +52,7 @@ class RunConfig:
     method: str
     """An algorithm, alone (dense) or with static-, ds- or rigl- before it; see `rewirl methods`."""
     task: str
-    """A Gymnasium task with flat Box observations and Box actions; see `rewirl tasks`."""
+    """A Gymnasium task with flat Box observations and Box or Discrete actions; see `rewirl tasks`."""
     seed: int = 0
     """Random seed, 0 to 4294967295."""
     steps: int = 1_000_000
@@ -171,18 +171,29 @@ class RunConfig:
             changes = {"eta": self.eta, "every": self.adapt_every, "until": self.adapt_until, "anneal": self.anneal_eta}
         return WiringOptions(rule=rule(**changes), **{name: getattr(self, name) for name in LINKS})
 
-    def build_agent(self, n_obs: int, box: ActionBox, rng: np.random.Generator) -> Agent:
+    def build_agent(self, n_obs: int, actions: Actions, rng: np.random.Generator) -> Agent:
         """The agent before its first step."""
-        return _method(self.method).agent(n_obs, box, self.options, self.wiring(), rng)
+        return _method(self.method).agent(n_obs, actions, self.options, self.wiring(), rng)
 
     @property
     def updates(self) -> int:
         """Updates of the whole run."""
         return max(self.steps - self.random_steps, 0) * self.updates_per_step
 
-    def costs(self, n_obs: int, n_act: int) -> Costs:
-        """What the agent will cost; ValueError if networks for these sizes cannot be wired so."""
-        return _method(self.method).agent.costs(n_obs, n_act, self.options, self.wiring())
+    def empty_agent(self, n_obs: int, n_act: int) -> Agent:
+        """An agent of these sizes, to load a state into."""
+        actions = _method(self.method).agent.actions_class.of_size(n_act)
+        return self.build_agent(n_obs, actions, np.random.default_rng(0))
+
+    def costs(self, n_obs: int, actions: Actions) -> Costs:
+        """What the agent will cost; ValueError if it cannot choose such actions, or if networks for these sizes cannot
+        be wired so."""
+        chosen = _method(self.method)
+        if not isinstance(actions, chosen.agent.actions_class):
+            fitting = [m for m in METHODS.values() if isinstance(actions, m.agent.actions_class)]
+            names = [m.name for m in fitting if m.rule is chosen.rule] or [m.name for m in fitting]
+            raise ValueError(f"{self.method} cannot learn a task with {actions.phrase}: use {' or '.join(names)}")
+        return chosen.agent.costs(n_obs, actions.size, self.options, self.wiring())
 
     def of_length(self, steps: int, given: Container[str] = BY_LENGTH) -> Self:
         """The same with this many steps, and with what follows from their number unless it is among `given`."""
@@ -357,6 +368,10 @@ def _as_type(name: str, hint: Any, value: object) -> Any:
         if literal and isinstance(value, str):
             raise TypeError(f"{name} must be a number or {literal[0]!r}, not {value!r}")
         return _as_type(name, next(kind for kind in inner if kind is not types.NoneType), value)
+    if origin is Literal:
+        if value not in inner:
+            raise TypeError(f"{name} must be {' or '.join(map(repr, inner))}, not {value!r}")
+        return value
     if origin is tuple:
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise TypeError(f"{name} must be numbers such as [256, 256], not {value!r}")

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rewirl.agents import Choices
 from rewirl.envs.environment import Environment, Floats
 from rewirl.errors import Refused
 from rewirl.limits import LOG_STD
 from rewirl.policies.policy import Policy
+from rewirl.training.evaluation.episodes import check_fits
 
 if TYPE_CHECKING:
     from rewirl.training.config import RunConfig
@@ -41,9 +43,10 @@ def few_updates(config: RunConfig, steps: int) -> str | None:
 
 
 class InitialPolicy:
-    """A policy as it acts in training: TD3's with exploration noise, SAC's by its own distribution."""
+    """A policy as it acts in training: TD3's with exploration noise, SAC's by its own distribution, DQN's ε-greedy."""
 
     def __init__(self, policy: Policy, noise: float) -> None:
+        """`noise` is the standard deviation of what is added to actions, or ε if they are discrete."""
         self._policy = policy
         self._noise = np.float32(noise)
         self._layers = [(layer.dense(), layer.bias) for layer in self._policy.layers]
@@ -55,6 +58,9 @@ class InitialPolicy:
             # Not BLAS, whose results may depend on its number of threads.
             x = np.einsum("oi,i->o", weights, np.maximum(x, 0) if number else x) + bias
         n_act = self._policy.n_act
+        if self._policy.is_discrete:
+            choices = Choices(n_act)
+            return choices.draw(rng) if rng.random() < self._noise else choices.one_hot(x.argmax())
         noise = rng.standard_normal(n_act, dtype=np.float32)
         if self._policy.is_gaussian:
             std: Floats = np.exp(np.clip(x[n_act:], *LOG_STD))
@@ -66,14 +72,13 @@ class InitialPolicy:
     def check(self, env: Environment) -> None:
         """Refused if it was trained for other observations or actions."""
         policy = self._policy
-        if (policy.n_obs, policy.n_act) != (env.n_obs, env.box.size):
-            raise Refused(
-                f"the policy of initial_samples is for observations of size {policy.n_obs} and actions of size "
-                f"{policy.n_act}, {env.task} has {env.n_obs} and {env.box.size}: "
-                f"take one that was trained for {env.task}"
-            )
-        if not (np.array_equal(policy.low, env.box.low) and np.array_equal(policy.high, env.box.high)):
-            raise Refused(
-                f"the policy of initial_samples acts from {policy.low} to {policy.high}, {env.task} takes actions from "
-                f"{env.box.low} to {env.box.high}: use one that was trained for {env.task}"
-            )
+        try:
+            check_fits(policy, env)
+        except Refused as error:
+            raise Refused(f"initial_samples: {error}") from None
+        for name, bound in env.actions.bounds().items():
+            if not np.array_equal(theirs := getattr(policy, name), bound):
+                raise Refused(
+                    f"initial_samples: the policy's {name} action is {theirs}, that of {env.task} is {bound}: "
+                    f"use one that was trained for {env.task}"
+                )

@@ -37,7 +37,7 @@ class Loop:
         self.random_steps, self.env_seed, self.rng = random_steps, env_seed, rng
         self.updates_per_step = updates_per_step
         self._initial = initial or self._at_random
-        self._batch = Transitions(env.n_obs, env.box.size, agent.options.batch)
+        self._batch = Transitions(env.n_obs, env.actions.size, agent.options.batch)
         self._random, self._chosen = RandomStream(rng), np.empty(agent.options.batch, dtype=np.int64)
         self.step = 0
         self.episodes = 0
@@ -50,7 +50,7 @@ class Loop:
         self._obs: Floats | None = None
         self._action: Floats | None = None
         """An action chosen but not yet taken: set between two steps only if the environment failed."""
-        self._actions = np.empty((1024, env.box.size), dtype=np.float32)
+        self._actions = np.empty((1024, env.actions.size), dtype=np.float32)
 
     @property
     def learning_begins(self) -> int:
@@ -108,7 +108,7 @@ class Loop:
         return self.agent.explore(obs)
 
     def _at_random(self, _: Floats, rng: np.random.Generator) -> Floats:
-        return rng.uniform(-1, 1, self.env.box.size).astype(np.float32)
+        return self.env.actions.draw(rng)
 
     def _keep(self, action: Floats) -> None:
         if self.episode_length == len(self._actions):
@@ -191,7 +191,7 @@ class Loop:
         return True
 
     def _checked(self, name: str, array: NDArray[np.generic], length: int) -> Floats:
-        shape = (length, self.env.box.size)
+        shape = (length, self.env.actions.size)
         if array.dtype != np.float32 or array.shape != shape:
             raise ValueError(f"{name} must be float32 of shape {shape}, not {array.dtype} of shape {array.shape}")
         return np.array(array, dtype=np.float32)

@@ -59,13 +59,13 @@ class Run:
         self.notices: list[str] = []
         self._env = Environment(source.make(), source.task)
         try:
-            self.costs = config.costs(self._env.n_obs, self._env.box.size)
+            self.costs = config.costs(self._env.n_obs, self._env.actions)
         except ValueError as error:  # a wiring that the options allow but the sizes of the task do not
             raise Refused(f"{source.task}: {error}") from None
         self._initial = initial
         if initial:
             initial.check(self._env)
-        self.shape = Shape(self._env.n_obs, self._env.box.size)
+        self.shape = Shape(self._env.n_obs, self._env.actions.size)
         self.log = RunLog(self.costs, store)
         self._evaluator: Evaluator | None = None
         self.seconds_before = 0.0
@@ -83,7 +83,7 @@ class Run:
         """A fresh agent at step 0."""
         # All randomness comes from the seed: the agent's, the loop's, the environment's, and (key 3) each evaluation's.
         agent, loop, env = np.random.SeedSequence(self.config.seed).spawn(3)
-        self.agent = self.config.build_agent(self._env.n_obs, self._env.box, np.random.default_rng(agent))
+        self.agent = self.config.build_agent(self._env.n_obs, self._env.actions, np.random.default_rng(agent))
         self.loop = Loop(
             self._env,
             self.agent,
@@ -367,4 +367,4 @@ class Run:
             metadata["return"] = repr(row.return_mean)
         if wrappers := wrappers_of(self._env.env):
             metadata["wrappers"] = wrappers
-        return snapshot.policy(self._env.box, self.agent.policy_kind, self.config.task, metadata)
+        return snapshot.policy(self._env.actions, self.config.task, metadata)

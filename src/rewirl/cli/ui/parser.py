@@ -113,11 +113,22 @@ def _reader(hint: Any) -> tuple[Callable[[str], Any], str, bool]:
         if not literals:
             return read, metavar, several
         return _or_word(read, literals), f"{metavar}|{literals[0]}", several
+    if origin is typing.Literal:
+        return _one_of(inner), "|".join(inner), False
     if origin is tuple:
         return *_reader(inner[0])[:2], True
     if hint is str:
         return str, "PATH", False
     return (whole, "N", False) if hint is int else (number, "X", False)
+
+
+def _one_of(words: Sequence[str]) -> Callable[[str], str]:
+    def reading(text: str) -> str:
+        if text not in words:
+            raise argparse.ArgumentTypeError(f"must be {' or '.join(words)}, not {text!r}")
+        return text
+
+    return reading
 
 
 def _or_word(read: Callable[[str], Any], words: Sequence[str]) -> Callable[[str], Any]:

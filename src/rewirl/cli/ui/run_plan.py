@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from rewirl.agents.box import ActionBox
+from rewirl.agents.actions import Actions
 from rewirl.agents.methods import costs
 from rewirl.agents.transitions import Transitions
 from rewirl.cli.ui.loading import loading
@@ -24,14 +24,14 @@ from rewirl.training.first_steps import few_updates
 BYTES = np.dtype(np.float32).itemsize
 
 
-def sizes(config: RunConfig) -> tuple[int, ActionBox]:
-    """Observations and action box of the task; refuses a wiring that does not fit its networks."""
+def sizes(config: RunConfig) -> tuple[int, Actions]:
+    """Observations and actions of the task; refuses a wiring that does not fit its networks."""
     env = _environment(config)
     try:
-        config.costs(env.n_obs, env.box.size)
+        config.costs(env.n_obs, env.actions)
     except ValueError as error:
-        raise Refused(str(error)) from None
-    return env.n_obs, env.box
+        raise Refused(f"{config.task}: {error}") from None
+    return env.n_obs, env.actions
 
 
 def unwirable(words: Mapping[str, Any]) -> str | None:
@@ -45,7 +45,7 @@ def unwirable(words: Mapping[str, Any]) -> str | None:
     try:
         config = RunConfig.resolve(**{**words, "sparsity": 0.0, "lambdas": None, "block": None})
         env = _environment(config)
-        costs(env.n_obs, env.box.size, config.options, replace(config.wiring(), **{"sparsity": None, **asked}))
+        costs(env.n_obs, env.actions.size, config.options, replace(config.wiring(), **{"sparsity": None, **asked}))
     except ValueError as error:
         return str(error)
     except TypeError:
@@ -53,11 +53,11 @@ def unwirable(words: Mapping[str, Any]) -> str | None:
     return None
 
 
-def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
+def plan(config: RunConfig, n_obs: int, actions: Actions) -> RenderableType:
     """The output of `--dry-run`."""
     # The networks are built, so that their memory is counted, not estimated.
-    agent = config.build_agent(n_obs, box, np.random.default_rng(config.seed))
-    cost = config.costs(n_obs, box.size)
+    agent = config.build_agent(n_obs, actions, np.random.default_rng(config.seed))
+    cost = config.costs(n_obs, actions)
     updates = config.updates
     watched = evaluations(config)
 
@@ -70,7 +70,7 @@ def plan(config: RunConfig, n_obs: int, box: ActionBox) -> RenderableType:
     dense = cost.dense()
     held = [part.bytes() for part in agent.networks.values()] + [part.bytes() for part in agent.targets.values()]
     memory = sum(sum(part.values()) for part in held)
-    replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, box.size) * BYTES
+    replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, actions.size) * BYTES
     # What evaluations.csv will contain at the end, if all evaluation episodes have full length.
     acted = max(config.steps - config.random_steps, 0) + watched * config.eval_episodes * longest_episode(config.task)
     full, full_dense = (c.full_flops(updates, acted) for c in (cost, dense))

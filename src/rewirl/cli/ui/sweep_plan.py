@@ -94,8 +94,8 @@ def shown_costs(grid: Grid) -> RenderableType:
     rows = table("task", "method", "λ", *numbers, right=numbers)
     for run in grid.runs():
         config = run.config
-        n_obs, box = sizes(config)
-        cost = config.costs(n_obs, box.size)
+        n_obs, actions = sizes(config)
+        cost = config.costs(n_obs, actions)
         dense = cost.dense()
         acted = max(config.steps - config.random_steps, 0)
         paper, full = ((c.paper_flops(config.steps), c.full_flops(config.updates, acted)) for c in (cost, dense))
@@ -106,7 +106,7 @@ def shown_costs(grid: Grid) -> RenderableType:
     steps = grid.values.get("steps", RunConfig.steps)
     return Group(
         rows,
-        f"#params: weights of actor and two critics. FLOPs are for {steps:,} steps. The paper's count: forward and",
+        f"#params: weights of all networks that learn. FLOPs are for {steps:,} steps. The paper's count: forward and",
         "backward of what is trained, an update at every step. The full count: the targets, the critics inside the",
         "actor's loss and every action too, without updates in the random steps. Evaluations are left out.",
     )

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.agents import ActionBox
 from rewirl.envs.catalogue import action_names, observation_names
 from rewirl.errors import Failed, Refused
 from rewirl.experiments.analysis.wiring_history import Movement, movement_of
@@ -215,7 +214,7 @@ def _critics(place: RunFolder, config: RunConfig, notes: list[str]) -> list[Wire
         try:
             state = checkpoint.load(path, checkpoint.read(path))
             n_obs, n_act = state.whole("n_obs"), state.whole("n_act")
-            agent = config.build_agent(n_obs, ActionBox(-np.ones(n_act), np.ones(n_act)), np.random.default_rng(0))
+            agent = config.empty_agent(n_obs, n_act)
             agent.load_state(state.part("agent."))
             step = state.whole("step")
         except (Refused, OSError, *UNFIT) as error:

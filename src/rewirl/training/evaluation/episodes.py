@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.agents import ActionBox, Agent
+from rewirl.agents import Actions, Agent, Choices
 from rewirl.envs.environment import Environment, EnvLike, Floats, Misbehaved, Source
 from rewirl.errors import Failed, Refused
 from rewirl.nn import Network
@@ -68,11 +68,13 @@ def evaluate(act: Callable[[Floats], Floats], env: Environment, episodes: int, s
 
 
 def check_fits(policy: Policy, env: Environment) -> None:
-    """Refuses a policy that was trained for observations and actions of other sizes."""
-    if (env.n_obs, env.box.size) != (policy.n_obs, policy.n_act):
+    """Refuses a policy that was trained for other observations or actions."""
+    discrete = isinstance(env.actions, Choices)
+    if (env.n_obs, env.actions.size) != (policy.n_obs, policy.n_act) or discrete != policy.is_discrete:
+        theirs = f"{policy.n_act} {'discrete' if policy.is_discrete else 'continuous'} actions"
         raise Refused(
-            f"the policy is for observations of size {policy.n_obs} and actions of size {policy.n_act}, {env.task} has "
-            f"{env.n_obs} and {env.box.size}: it was trained for {policy.task or 'another task'}"
+            f"the policy is for {policy.n_obs} observations and {theirs}, {env.task} has {env.n_obs} and "
+            f"{env.actions.phrase}: it was trained for {policy.task or 'another task'}"
         )
 
 
@@ -98,6 +100,8 @@ class Snapshot:
     """The acting network as it was at some step: what is evaluated, here or elsewhere, while the agent learns on."""
 
     step: int
+    kind: str
+    """How its outputs are read: the agent's `policy_kind`."""
     sizes: tuple[int, ...]
     blocks: tuple[int, ...]
     state: Mapping[str, NDArray[np.generic]]
@@ -109,7 +113,8 @@ class Snapshot:
     @classmethod
     def with_state(cls, agent: Agent, step: int, state: Mapping[str, NDArray[np.generic]]) -> Snapshot:
         acting = agent.acting
-        return cls(step, acting.sizes, tuple(acting.links(layer).block for layer in range(acting.layers)), state)
+        blocks = tuple(acting.links(layer).block for layer in range(acting.layers))
+        return cls(step, agent.policy_kind, acting.sizes, blocks, state)
 
     def network(self) -> Network:
         """A separate network; ValueError if the state does not fit."""
@@ -121,18 +126,18 @@ class Snapshot:
         network.load_state(self.state)
         return network
 
-    def acting(self, n_act: int) -> Callable[[Floats], Floats]:
-        """The deterministic action for an observation, in units of the policy: TD3's output, SAC's mean."""
-        outputs = self.network().act
+    def acting(self, actions: Actions) -> Callable[[Floats], Floats]:
+        """The deterministic action for an observation, in units of the policy: TD3's output, SAC's mean, DQN's best."""
+        outputs, n_act = self.network().act, actions.size
+        if isinstance(actions, Choices):
+            return lambda obs: actions.one_hot(outputs(obs).argmax())
         return lambda obs: np.tanh(outputs(obs)[:n_act])
 
-    def policy(self, box: ActionBox, algorithm: str, task: str, metadata: Mapping[str, str]) -> Policy:
+    def policy(self, actions: Actions, task: str, metadata: Mapping[str, str]) -> Policy:
         """As a file can hold it."""
         network = self.network()
         layers = [PolicyLayer.from_network(network, layer) for layer in range(network.layers)]
-        return Policy(
-            layers=layers, low=box.low, high=box.high, algorithm=algorithm, task=task, metadata=dict(metadata)
-        )
+        return Policy(layers=layers, **actions.bounds(), algorithm=self.kind, task=task, metadata=dict(metadata))
 
 
 def evaluation_seed(seed: int, step: int) -> int:

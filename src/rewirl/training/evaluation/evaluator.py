@@ -121,7 +121,7 @@ class Elsewhere:
 def _evaluation(snapshot: Snapshot, env: Environment, seed: int, episodes: int) -> Evaluation:
     own = evaluation_seed(seed, snapshot.step)
     try:
-        return evaluate(snapshot.acting(env.box.size), env, episodes, own)
+        return evaluate(snapshot.acting(env.actions), env, episodes, own)
     except Misbehaved as error:
         raise Misbehaved(f"{error}, in the evaluation at step {snapshot.step} with seed {own}") from error
 
