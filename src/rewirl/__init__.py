@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rewirl import _aliases, platforms
 
 if TYPE_CHECKING:
+    from rewirl.learners import DQN as DQN
     from rewirl.learners import SAC as SAC
     from rewirl.learners import TD3 as TD3
     from rewirl.learners import Callback as Callback
@@ -35,13 +36,14 @@ _aliases.install()
 
 # Imported on first use: a device that only needs Policy needs neither Gymnasium nor MuJoCo.
 _HOMES = {
-    **dict.fromkeys(("TD3", "SAC", "Callback", "EarlyStopping", "PeriodicSave"), "rewirl.learners"),
+    **dict.fromkeys(("TD3", "SAC", "DQN", "Callback", "EarlyStopping", "PeriodicSave"), "rewirl.learners"),
     "Policy": "rewirl.policies.policy",
     "evaluate_vector": "rewirl.training.evaluation.vector",
     **dict.fromkeys(("SET", "RigL", "Static", "Dense", "Rule"), "rewirl.topology"),
 }
 
 __all__ = [
+    "DQN",
     "SAC",
     "SET",
     "TD3",

@@ -115,6 +115,21 @@ def test_any_shape_under_sanitizers(make_policy, tmp_path, name, dtype):
     assert_acts_alike(as_stored(policy, dtype), tmp_path, ["gcc", *SANITIZED], [], n=200)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "int8"])
+@pytest.mark.parametrize("sizes", [(8, 64, 64, 4), (3, 2), (2, 5, 1)])
+def test_chooses_as_a_policy_with_discrete_actions_does(make_policy, tmp_path, sizes, dtype):
+    policy = make_policy(sizes, 0.5, "dqn")
+    done = export_c(policy, tmp_path, dtype=dtype)
+    stored = as_stored(policy, dtype)
+    x = observations(policy, 2000)
+    best = np.sort(stored.outputs(x), axis=1)
+    clear = np.ones(len(x), bool) if sizes[-1] == 1 else best[:, -1] - best[:, -2] > 1e-4  # no ties by rounding
+    assert clear.mean() > 0.9
+    chosen = acted([compiled(tmp_path, ["gcc", *SANITIZED])], x)[:, 0]
+    np.testing.assert_array_equal(chosen[clear], stored.predict(x)[0][clear])
+    assert dtype == "f32" or "another one is chosen for" in str(done)
+
+
 def test_the_ends_of_the_box_are_met_exactly(make_policy, tmp_path):
     policy = make_policy((2, 4), 1.0)
     export_c(policy, tmp_path)

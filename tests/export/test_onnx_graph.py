@@ -43,6 +43,18 @@ def test_acts_as_the_policy_does(make_policy, tmp_path, name, sparse):
     assert done.bytes == done.path.stat().st_size
 
 
+def test_chooses_as_a_policy_with_discrete_actions_does(make_policy, tmp_path):
+    policy = make_policy((8, 64, 64, 4), 0.5, "dqn")
+    done = export_onnx(policy, tmp_path / "p.onnx")
+    x = np.random.default_rng(1).standard_normal((5000, 8)).astype(np.float32)
+    session = runtime.InferenceSession(str(done.path), providers=["CPUExecutionProvider"])
+    (actions,) = session.run(["action"], {"observation": x})
+    assert actions.dtype == np.int64
+    assert (actions != policy.predict(x)[0]).mean() < 1e-3  # ties by rounding
+    assert set(actions.tolist()) == {-3, -2, -1, 0}
+    assert str(done).endswith("the actions are the policy's")
+
+
 def test_initializers_are_as_asked_for(make_policy, tmp_path):
     policy = make_policy((17, 64, 64, 6), (0.1, 0.1, 1.0))
     dense, sparse = (export_onnx(policy, tmp_path / f"{s}.onnx", sparse=s) for s in (False, True))

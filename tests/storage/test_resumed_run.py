@@ -29,6 +29,8 @@ def test_every_method_goes_on_bit_by_bit(method: str, tmp_path: Path) -> None:
         given |= {"eta": METHODS[method].eta, "adapt_every": 1000}
     if method.endswith("sac"):
         given |= {"alpha": "auto"}
+    if method.endswith("dqn"):
+        given |= {"task": "tiny/Strides-v0", "epsilon_steps": 200}
     tiny.train(tmp_path / "whole", **given)
     stopped(tmp_path / "parts", [1, 99, 100, 101, 230, 301, 449], **given)
     assert tiny.content(tmp_path / "parts") == tiny.content(tmp_path / "whole")

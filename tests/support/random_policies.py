@@ -29,7 +29,8 @@ def random_policy(
     seed: int = 0,
     **fields: object,
 ) -> Policy:
-    """`sizes` ends with the number of actions. The box is neither symmetric nor the same in any two dimensions."""
+    """`sizes` ends with the number of actions; discrete ones begin at -3. The box is neither symmetric nor the same in
+    any two dimensions."""
     rng = np.random.default_rng(seed)
     *hidden, n_act = sizes
     shapes = list(pairwise([*hidden, n_act * (2 if algorithm == "sac" else 1)]))
@@ -37,7 +38,8 @@ def random_policy(
     low = rng.uniform(-3, -0.5, n_act).astype(np.float32)
     high = rng.uniform(0.25, 5, n_act).astype(np.float32)
     layers = [random_layer(*shape, d, rng) for shape, d in zip(shapes, densities, strict=True)]
-    return Policy(**{"layers": layers, "low": low, "high": high, "algorithm": algorithm, "task": "Toy-v0", **fields})
+    actions = {"first": -3} if algorithm == "dqn" else {"low": low, "high": high}
+    return Policy(**{"layers": layers, **actions, "algorithm": algorithm, "task": "Toy-v0", **fields})
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
 
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.storage import resume, start
@@ -48,8 +48,19 @@ class Walk(gymnasium.Env[Any, Any]):
         return self.place, -float(self.place @ self.place), ends, self.steps >= self.limit, {}
 
 
+class Strides(Walk):
+    """The same walk in one of three strides."""
+
+    action_space = Discrete(3, start=-1)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action)
+        return super().step(np.array([action, 0.5]))
+
+
 if "tiny/Walk-v0" not in gymnasium.registry:  # pytest looks for doctests in a copy of its own
     gymnasium.register("tiny/Walk-v0", entry_point=Walk)
+    gymnasium.register("tiny/Strides-v0", entry_point=Strides)
 
 
 def config(**given: Any) -> RunConfig:

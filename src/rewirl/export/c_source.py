@@ -82,11 +82,15 @@ def export_c(
     arrays = _arrays(policy, encodings, dtype)
     flash = sum(values.nbytes for values in arrays.values())
     memory = _memory(policy.sizes[1:-1])
+    if policy.is_discrete:
+        memory["outputs"] = policy.n_act
     words = {
+        **(template.CHOICE if policy.is_discrete else template.BOX),
+        "first": f"{policy.first}L",
         "name": name,
         "NAME": name.upper(),
         "about": _plain(f"a policy for {_task(policy)} made by rewirl {version('rewirl')}"),
-        "network": f"{' -> '.join(map(str, policy.sizes))}, ReLU between layers, then tanh, then the action box",
+        "network": f"{' -> '.join(map(str, policy.sizes))}, ReLU between layers, then {_last(policy)}",
         "layers": "\n".join(
             f" * layer {number}  {layer.links} links of {layer.n_in * layer.n_out} ({links.way}), weights {dtype}"
             for number, (layer, links) in enumerate(zip(policy.layers, encodings, strict=True))
@@ -112,6 +116,10 @@ def export_c(
     header, source, example = (folder / file for file in texts)
     ways = tuple(links.way for links in encodings)
     return CExport(header, source, example, flash, int(words["ram"]), ways, dtype, loss)
+
+
+def _last(policy: Policy) -> str:
+    return "the action of the largest output" if policy.is_discrete else "tanh, then the action box"
 
 
 def _task(policy: Policy) -> str:
@@ -147,6 +155,8 @@ def _arrays(policy: Policy, encodings: list[Encoded], dtype: str) -> dict[str, N
         if weights.scale is not None:
             arrays[f"scale_{number}"] = weights.scale
         arrays[f"bias_{number}"] = layer.bias
+    if policy.is_discrete:
+        return arrays
     center, half = box_in_float32(policy.low, policy.high)
     return arrays | {"center": center, "half": half, "low": policy.low, "high": policy.high}
 
@@ -207,7 +217,8 @@ def _plain(text: str) -> str:
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:
-    # functions and calls hold words of their own: they come first, and the longest names before what they begin with
-    for word in sorted(words, key=lambda word: (word not in ("functions", "calls"), -len(word))):
+    # some hold words of their own: they come first, and the longest names before what they begin with
+    first = ("declared", "defined", "variables", "printed", "functions", "calls")
+    for word in sorted(words, key=lambda word: (first.index(word) if word in first else len(first), -len(word))):
         text = text.replace(f"${word}", words[word])
     return text

@@ -3,7 +3,7 @@
 HEADER = """\
 /* $name: $about
  *
- * C99; needs nothing but tanhf() of the C library's math part (-lm); allocates nothing; holds no state.
+ * C99; $needs; allocates nothing; holds no state.
  *
  * network  $network
 $layers
@@ -27,8 +27,7 @@ typedef struct {
 $memory
 } $name_memory;
 
-/* The action for one observation: $n_obs numbers in, $n_act numbers out, inside the action box. */
-void $name_act(const float *observation, float *action, $name_memory *memory);
+$declared;
 
 #ifdef __cplusplus
 }
@@ -41,8 +40,7 @@ SOURCE = """\
 /* $name: see $name.h. Made by rewirl; not for editing. */
 #include "$name.h"
 
-#include <math.h>
-#include <stdint.h>
+$includes
 
 $arrays
 /* C99 has no static assertion: an array of -1 elements is what stops the compiler. */
@@ -50,6 +48,16 @@ typedef char $name_flash_is_as_stated[($sizes) == $NAME_FLASH_BYTES ? 1 : -1];
 typedef char $name_ram_is_as_stated[sizeof($name_memory) == $NAME_RAM_BYTES ? 1 : -1];
 
 $functions
+$defined
+"""
+
+BOX = {
+    "needs": "needs nothing but tanhf() of the C library's math part (-lm)",
+    "includes": "#include <math.h>\n#include <stdint.h>",
+    "declared": """\
+/* The action for one observation: $n_obs numbers in, $n_act numbers out, inside the action box. */
+void $name_act(const float *observation, float *action, $name_memory *memory)""",
+    "defined": """\
 void $name_act(const float *observation, float *action, $name_memory *memory)
 {
     int32_t i;
@@ -58,8 +66,37 @@ $unused$calls
         const float a = $name_center[i] + $name_half[i] * tanhf(action[i]);
         action[i] = a < $name_low[i] ? $name_low[i] : a > $name_high[i] ? $name_high[i] : a;
     }
+}""",
+    "variables": "float observation[$NAME_N_OBS], action[$NAME_N_ACT];",
+    "printed": """\
+        $name_act(observation, action, &memory);
+        for (i = 0; i < $NAME_N_ACT; ++i)
+            printf("%.9g%c", (double)action[i], i + 1 < $NAME_N_ACT ? ' ' : '\\n');""",
 }
-"""
+"""What differs by the kind of actions: numbers inside a box."""
+
+CHOICE = {
+    "needs": "needs no library",
+    "includes": "#include <stdint.h>",
+    "declared": """\
+/* The action for one observation of $n_obs numbers: one of $n_act, from $first on. The first of equally good ones. */
+long $name_act(const float *observation, $name_memory *memory)""",
+    "defined": """\
+long $name_act(const float *observation, $name_memory *memory)
+{
+    float *const action = memory->outputs;
+    int32_t i, best = 0;
+$calls
+    for (i = 1; i < $NAME_N_ACT; ++i)
+        if (action[i] > action[best])
+            best = i;
+    return $first + (long)best;
+}""",
+    "variables": "float observation[$NAME_N_OBS];",
+    "printed": """\
+        printf("%ld\\n", $name_act(observation, &memory));""",
+}
+"""The same for one of several actions."""
 
 WEIGHT = {
     "f32": "typedef float $name_weight;\n#define $NAME_VALUE(w) (w)\n",
@@ -241,15 +278,13 @@ static $name_memory memory;
 
 int main(void)
 {
-    float observation[$NAME_N_OBS], action[$NAME_N_ACT];
+    $variables
     for (;;) {
         int i;
         for (i = 0; i < $NAME_N_OBS; ++i)
             if (scanf("%f", &observation[i]) != 1)
                 return i == 0 ? 0 : 1;
-        $name_act(observation, action, &memory);
-        for (i = 0; i < $NAME_N_ACT; ++i)
-            printf("%.9g%c", (double)action[i], i + 1 < $NAME_N_ACT ? ' ' : '\\n');
+$printed
     }
 }
 """

@@ -13,6 +13,7 @@ import numpy as np
 from rewirl.export.action_scaling import box_in_float32
 from rewirl.export.errors import ExportError
 from rewirl.export.output_folder import prepare_folder, refuse_folder
+from rewirl.export.weights import apart
 from rewirl.files import write_aside
 from rewirl.policies.layer import PolicyLayer
 from rewirl.policies.policy import Policy
@@ -31,17 +32,21 @@ class OnnxExport:
     bytes: int
     """Of the file."""
     difference: float | None
-    """Largest distance of onnxruntime's actions from the policy's, in shares of half the range; None without it."""
+    """Largest distance of onnxruntime's actions from the policy's, in shares of half the range (1 for another choice);
+    None without it."""
 
     def __str__(self) -> str:
         checked = "not checked: onnxruntime is not installed"
         if self.difference is not None:
+            checked = "the actions are the policy's"
+        if self.difference:
             checked = f"actions differ from the policy's by at most {self.difference:.1e} of half the range"
         return f"{self.path}\n{self.bytes:,} bytes, {checked}"
 
 
 def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxExport:
-    """Writes the deterministic policy: input `observation` (n, n_obs), output `action` (n, n_act), n left open.
+    """Writes the deterministic policy: input `observation` (n, n_obs), output `action` (n, n_act), n left open;
+    discrete actions are (n).
 
     With `sparse`, a layer that lacks links has a sparse initializer: 12 bytes for each link instead of 4 for each
     place, so that the file is smaller from 67% sparsity on. onnxruntime makes dense matrices of them when it loads the
@@ -71,20 +76,19 @@ def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxE
         if number + 1 < len(acting.layers):
             x = f"relu.{number}"
             nodes.append(helper.make_node("Relu", [out], [x], name=x))
-    center, half = box_in_float32(acting.low, acting.high)
-    box = {"center": center, "half": half, "low": acting.low, "high": acting.high}
-    dense += [numpy_helper.from_array(values, name) for name, values in box.items()]
-    steps = [("Tanh", [x]), ("Mul", ["half"]), ("Add", ["center"]), ("Max", ["low"]), ("Min", ["high"])]
-    for number, (operator, operands) in enumerate(steps):
-        inputs = operands if operator == "Tanh" else [x, *operands]
+    constants, steps = _actions(acting)
+    dense += [numpy_helper.from_array(values, name) for name, values in constants.items()]
+    for number, (operator, operands, settings) in enumerate(steps):
+        inputs = [x, *operands]
         x = "action" if number + 1 == len(steps) else operator.lower()
-        nodes.append(helper.make_node(operator, inputs, [x], name=operator.lower()))
+        nodes.append(helper.make_node(operator, inputs, [x], name=operator.lower(), **settings))
     real = onnx.TensorProto.FLOAT
+    actions = (onnx.TensorProto.INT64, ["n"]) if acting.is_discrete else (real, ["n", acting.n_act])
     graph = helper.make_graph(
         nodes,
         "policy",
         [helper.make_tensor_value_info("observation", real, ["n", acting.n_obs])],
-        [helper.make_tensor_value_info("action", real, ["n", acting.n_act])],
+        [helper.make_tensor_value_info("action", *actions)],
         initializer=dense,
         sparse_initializer=sparsely,
     )
@@ -100,6 +104,17 @@ def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxE
     return OnnxExport(path, len(content), difference)
 
 
+def _actions(policy: Policy) -> tuple[dict[str, Any], list[tuple[str, list[str], dict[str, int]]]]:
+    """Constants, and operators with their further inputs and settings: from the network's outputs to actions."""
+    if policy.is_discrete:
+        choice = {"axis": 1, "keepdims": 0}
+        return {"first": np.array(policy.first, dtype=np.int64)}, [("ArgMax", [], choice), ("Add", ["first"], {})]
+    center, half = box_in_float32(policy.low, policy.high)
+    box = {"center": center, "half": half, "low": policy.low, "high": policy.high}
+    scaling = {"Mul": "half", "Add": "center", "Max": "low", "Min": "high"}
+    return box, [("Tanh", [], {}), *((operator, [constant], {}) for operator, constant in scaling.items())]
+
+
 def _difference(policy: Policy, model: bytes) -> float | None:
     """How far onnxruntime's actions are from the policy's, where it is installed."""
     try:
@@ -109,8 +124,7 @@ def _difference(policy: Policy, model: bytes) -> float | None:
     observations = np.random.default_rng(0).standard_normal((1000, policy.n_obs), dtype=np.float32)
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (actions,) = session.run(["action"], {"observation": observations})
-    half = (policy.high.astype(np.float64) - policy.low) / 2
-    return float((np.abs(actions.astype(np.float64) - policy.predict(observations)[0]) / half).max())
+    return float(apart(policy, actions, policy.predict(observations)[0]).max())
 
 
 def _sparse(onnx: Any, name: str, layer: PolicyLayer) -> Any:

@@ -66,9 +66,13 @@ class Loss:
     """Of the same."""
     observations: int
     """How many were tried."""
+    discrete: bool = False
+    """Whether `mean` is the share of observations for which another action is chosen."""
 
     def __str__(self) -> str:
         tried = f"{self.observations} observations"
+        if self.discrete:
+            return f"another one is chosen for {self.mean:.1%} of {tried}"
         return f"at most {self.largest:.3%}, {self.mean:.3%} on average, of half the range ({tried})"
 
 
@@ -79,12 +83,16 @@ def accuracy_loss(policy: Policy, dtype: str, observations: Floats | None = None
     if observations.ndim != 2 or observations.shape[1] != policy.n_obs or not len(observations):
         raise ExportError(f"observations must be rows of {policy.n_obs} numbers, not of shape {observations.shape}")
     policy = policy.acting()
+    found = apart(policy, as_stored(policy, dtype).predict(observations)[0], policy.predict(observations)[0])
+    return Loss(float(found.max()), float(found.mean()), len(observations), policy.is_discrete)
+
+
+def apart(policy: Policy, some: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
+    """How far actions are from others, in shares of half the range; 1 where another one is chosen."""
+    if policy.is_discrete:
+        return np.asarray(some != others, dtype=np.float64)
     half = (policy.high.astype(np.float64) - policy.low) / 2
-    apart = np.abs(
-        as_stored(policy, dtype).predict(observations)[0] - policy.predict(observations)[0].astype(np.float64)
-    )
-    apart /= half
-    return Loss(float(apart.max()), float(apart.mean()), len(observations))
+    return np.asarray(np.abs(some.astype(np.float64) - others) / half)
 
 
 def check_dtype(dtype: str) -> None:

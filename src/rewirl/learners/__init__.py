@@ -1,9 +1,9 @@
-"""TD3 and SAC with the interface of Stable-Baselines3 (learn, predict, save, load), their callbacks and agent files.
+"""TD3, SAC and DQN with the interface of Stable-Baselines3 (learn, predict, save, load), their callbacks and agent files.
 
 How they learn is in `agents/`; runs and run folders, which these classes use, are in `training/` and `storage/`.
 """
 
 from rewirl.learners.callbacks import Callback, EarlyStopping, PeriodicSave
-from rewirl.learners.learner import SAC, TD3, Learner
+from rewirl.learners.learner import DQN, SAC, TD3, Learner
 
-__all__ = ["SAC", "TD3", "Callback", "EarlyStopping", "Learner", "PeriodicSave"]
+__all__ = ["DQN", "SAC", "TD3", "Callback", "EarlyStopping", "Learner", "PeriodicSave"]

@@ -1,4 +1,4 @@
-"""TD3 and SAC from Python."""
+"""TD3, SAC and DQN from Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rewirl.training.loggers import Logger, LogTo, check_logger
 
 
 class Learner:
-    """Base class of TD3 and SAC."""
+    """Base class of TD3, SAC and DQN."""
 
     algorithm: ClassVar[str]
 
@@ -116,7 +116,7 @@ class Learner:
 
     def predict(
         self, observation: ArrayLike, *, deterministic: bool = True, state: None = None, episode_start: object = None
-    ) -> tuple[NDArray[np.float32], None]:
+    ) -> tuple[NDArray[Any], None]:
         """The action for one observation, or the actions for several as rows, in the environment's units."""
         return self.policy().predict(observation, deterministic=deterministic, rng=self._rng)
 
@@ -261,6 +261,17 @@ class SAC(Learner):
     """
 
     algorithm: ClassVar[str] = "sac"
+
+
+class DQN(Learner):
+    """Double DQN for discrete actions, dense or sparse by its wiring.
+
+    >>> agent = DQN("CartPole-v1", hidden=(32, 32), random_steps=50, eval_every=0)
+    >>> int(agent.learn(100).predict([0.0, 0.0, 0.1, 0.0])[0]) in (0, 1)
+    True
+    """
+
+    algorithm: ClassVar[str] = "dqn"
 
 
 def _log(log: str | Logger | Iterable[str | Logger], tensorboard_log: str | None) -> list[Observer]:

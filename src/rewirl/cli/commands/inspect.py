@@ -97,7 +97,7 @@ def headline(seen: Inspection) -> list[RenderableType]:
     ]
     known = seen.networks
     links, dense = sum(network.links for network in known), sum(network.dense_links for network in known)
-    which = "actor and two critics" if seen.critics else "actor"
+    which = "actor and two critics" if seen.critics else seen.actor.name
     lines.append(Text(f"{links:,} links of {dense:,} ({1 - links / dense:.1%} sparse) in {which}"))
     if seen.activity:
         result = seen.activity.result

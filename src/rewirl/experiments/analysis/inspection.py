@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rewirl.agents.methods import method
 from rewirl.envs.catalogue import action_names, observation_names
 from rewirl.errors import Failed, Refused
 from rewirl.experiments.analysis.wiring_history import Movement, movement_of
@@ -126,7 +127,9 @@ class Inspection:
 
     @property
     def critics(self) -> Sequence[Wired]:
-        return self.networks[1:]
+        """Those that see the observation and then the action."""
+        n_in = self.policy.n_obs + self.policy.n_act
+        return [network for network in self.networks[1:] if network.layers[0].n_in == n_in]
 
     def features(self, most: int | None = None) -> list[Feature]:
         """The inputs, those first whose links carry most weight: observations by the actor's, then actions by the
@@ -173,10 +176,11 @@ class Inspection:
         if self.movement is None:
             return None
         n_obs, layers = self.policy.n_obs, self.movement.wiring
-        if ("actor", 0) not in layers or ("critic1", 0) not in layers:
+        acting, critic = (self.actor.name, 0), ("critic1", 0)
+        if acting not in layers or (self.critics and critic not in layers):
             return None
-        actor, critic = self.movement.per_input(("actor", 0))[0], self.movement.per_input(("critic1", 0))[0]
-        return np.concatenate([actor, critic[n_obs:]])
+        links = self.movement.per_input(acting)[0]
+        return np.concatenate([links, self.movement.per_input(critic)[0][n_obs:]]) if self.critics else links
 
 
 def look(file: Path, *, episodes: int = 3, seed: int = 0) -> Inspection:
@@ -187,7 +191,7 @@ def look(file: Path, *, episodes: int = 3, seed: int = 0) -> Inspection:
     policy = Policy.load(file)
     place = RunFolder(file.parent)
     step = _step(policy)
-    networks = [Wired("actor", step, policy.layers)]
+    networks = [Wired("q" if policy.is_discrete else "actor", step, policy.layers)]
     notes: list[str] = []
     info = movement = None
     if file in (place.policy, place.best_policy) and place.config.is_file():
@@ -195,9 +199,12 @@ def look(file: Path, *, episodes: int = 3, seed: int = 0) -> Inspection:
     if info and not info.config:
         notes.append(f"the rest of the run is unknown: {place.config} cannot be read")
     if info and info.config:
-        if file == place.policy:
+        acting = method(info.config.method).agent.acting_name
+        networks = [Wired(acting, step, policy.layers)]
+        others = info.config.empty_agent(policy.n_obs, policy.n_act).networks.keys() - {acting}
+        if others and file == place.policy:
             networks += _critics(place, info.config, notes)
-        else:
+        elif others:
             notes.append("the critics are left out: those in the checkpoint belong to the latest policy")
         movement = _movement(place, info.config, step, notes)
     return Inspection(policy, info, networks, movement, _activity(policy, episodes, seed, notes), notes)
@@ -220,7 +227,7 @@ def _critics(place: RunFolder, config: RunConfig, notes: list[str]) -> list[Wire
         except (Refused, OSError, *UNFIT) as error:
             notes.append(f"the checkpoint {path.name} cannot be used ({error})")
             continue
-        return [Wired(name, step, _layers(net)) for name, net in agent.networks.items() if name != "actor"]
+        return [Wired(name, step, _layers(net)) for name, net in agent.networks.items() if name != agent.acting_name]
     notes.append("the critics are unknown: there is no intact checkpoint yet")
     return []
 

@@ -14,7 +14,8 @@ from rewirl.experiments.analysis.wiring_history import Movement, movement_of
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.wiring_log import Bits
 
-NETWORKS = {"actor": ("actor",), "critics": ("critic1", "critic2")}
+TOGETHER = {"critic1": "critics", "critic2": "critics"}
+"""Networks that count as one; every other network is shown by itself."""
 COLUMNS = 80
 """Steps of a heat map, at most."""
 BINS = 24
@@ -85,7 +86,9 @@ def studies(group: Group) -> tuple[list[WiringStudy], list[str]]:
     if not found:
         return [], notes
     steps = sorted(set.intersection(*(set(movement.steps) for _, movement in found)))
-    return [_study(group, network, found, steps) for network in NETWORKS], notes
+    # As the agent orders them; a network whose layers are all dense has no log of its own.
+    names = {TOGETHER.get(name, name): None for _, movement in found for name, _ in movement.wiring}
+    return [_study(group, network, found, steps) for network in names], notes
 
 
 def _study(group: Group, network: str, found: Sequence[tuple[int, Movement]], steps: Sequence[int]) -> WiringStudy:
@@ -113,13 +116,13 @@ def _study(group: Group, network: str, found: Sequence[tuple[int, Movement]], st
 def _layers(movement: Movement, network: str, steps: Sequence[int]) -> Iterator[tuple[int, Bits]]:
     rows = [movement.steps.index(step) for step in steps]
     for (name, number), bits in movement.wiring.items():
-        if name in NETWORKS[network]:
+        if TOGETHER.get(name, name) == network:
             yield number, bits[rows]
 
 
 def _names(task: str, n_in: int, movement: Movement, network: str) -> tuple[str, ...]:
     """A critic sees the action after the observation."""
-    if network == "actor" or not n_in:
+    if network != "critics" or not n_in:
         return observation_names(task, n_in)
     actor = movement.wiring.get(("actor", 0))
     n_obs = n_in if actor is None else actor.shape[1]

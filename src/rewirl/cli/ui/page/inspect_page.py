@@ -29,7 +29,7 @@ def page(seen: Inspection) -> str:
     sections = [
         _section("Networks", _networks(seen)),
         _section("What it looks at", _features(seen)),
-        _section("The actor's wiring", _wiring(seen)),
+        _section(f"Wiring of the {seen.actor.name} network", _wiring(seen)),
         _section("How the wiring changed", _movement(seen)),
         _section("What its neurons do", _neurons(seen)),
         _section("Not known", "".join(f"<p>{escape(note)}</p>" for note in seen.notes)),
@@ -88,7 +88,12 @@ def _features(seen: Inspection) -> str:
         cells += [_links(feature, full) if actor else ""]
         cells += [_bar(feature.critic_weight / top_critic, f"{feature.critic_weight:.1%}")] if critics else []
         rows.append(f"<tr><th>{escape(feature.name)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-    names = ["feature", "actor's weight", f"actor's links of {full}", *(["critics' weight"] if critics else [])]
+    names = [
+        "feature",
+        f"{seen.actor.name}'s weight",
+        f"{seen.actor.name}'s links of {full}",
+        *(["critics' weight"] if critics else []),
+    ]
     less = f" The {MOST} of {all_of_them} observations with most weight are shown." if all_of_them > MOST else ""
     mark = " The mark shows the number at the start." if start else ""
     told = "Weight is a feature's share of all magnitudes in the first layer; a feature with large values needs less."
@@ -168,19 +173,19 @@ def _movement(seen: Inspection) -> str:
         if lines:
             drawn = curves(lines, movement.steps, what=title)
             parts.append(f"<figure>{drawn}<figcaption>{title}</figcaption></figure>")
-    if ("actor", 0) in movement.wiring:
+    if (seen.actor.name, 0) in movement.wiring:
         parts.append(_heat(seen, movement))
     return f"<p>{movement}</p>{''.join(parts)}"
 
 
 def _heat(seen: Inspection, movement: Movement) -> str:
-    links = movement.per_input(("actor", 0)) / seen.actor.layers[0].n_out
+    links = movement.per_input((seen.actor.name, 0)) / seen.actor.layers[0].n_out
     names = observation_names(seen.policy.task, seen.policy.n_obs)
     order = _order(seen)
     points = np.unique(np.linspace(0, len(links) - 1, min(len(links), COLUMNS)).round().astype(int))
     shares = links[points][:, [names.index(name) for name in order]].T
     steps = [movement.steps[point] for point in points]
-    title = "Links of each feature in the actor's first layer: the stronger the colour, the more"
+    title = f"Links of each feature in the {seen.actor.name}'s first layer: the stronger the colour, the more"
     return f"<figure>{heat(order, shares, steps, what=title)}<figcaption>{title}</figcaption></figure>"
 
 
