@@ -12,8 +12,8 @@ from rewirl.envs.catalogue import TASKS
 NOTES = """\
 obs., act.  size of an observation and of an action; of discrete ones, how many
 λ           of the paper; tasks without it are 50% sparse (--sparsity 0.5)
-Other tasks with a flat Box observation and a bounded Box action work too, if
-importing gymnasium registers them."""
+Other tasks with a flat Box observation, and a bounded Box or Discrete actions,
+work too, if importing gymnasium registers them."""
 EXAMPLES = ("rewirl tasks", "rewirl train ds-sac Hopper-v5")
 
 
