@@ -1,4 +1,4 @@
-"""TD3, SAC and DQN with the interface of Stable-Baselines3 (learn, predict, save, load), their callbacks and agent files.
+"""TD3, SAC and DQN with the interface of Stable-Baselines3 (learn, predict, save, load), callbacks and agent files.
 
 How they learn is in `agents/`; runs and run folders, which these classes use, are in `training/` and `storage/`.
 """
