@@ -137,7 +137,7 @@ def test_nothing_is_opened_for_writing(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_an_intact_run_has_no_faults_while_it_is_training(tmp_path: Path) -> None:
     program = [sys.executable, str(Path(tiny.__file__)), str(tmp_path / "run")]
-    quick = ["checkpoint_every=10", "eval_every=40", "steps=1000000", "replay_size=200", "eval_episodes=1"]
+    quick = ["checkpoint_every=400", "eval_every=800", "steps=1000000", "replay_size=200", "eval_episodes=1"]
     process = subprocess.Popen([*program, *quick], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout
