@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -85,6 +86,8 @@ class ActorCritic(WiredAgent):
     def _update_critics(self, batch: Transitions, y: Batch) -> None:
         """Both critics one step towards y, along the gradient of 1/N Σ (y - Q(s, a))², and, when it is time, to other
         links; the actor then adapts at its own first update from there on."""
+        if self.options.lr_until is not None:
+            self._adam = replace(self._adam, lr=self.options.lr_at(self.updates))
         due = self.wiring.rule.due(self.updates)
         # A rule that wants gradients can read them right after a critic's own update, and only then.
         alone = due and self.wiring.rule.wants_gradients

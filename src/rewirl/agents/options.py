@@ -64,6 +64,10 @@ class Options:
     """τ: share of the online network that a target takes at an update."""
     lr: float = 1e-3
     """Learning rate of Adam."""
+    lr_schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """How the learning rate falls from lr to 0 by update lr_until: not at all, on a line, or on half a cosine wave."""
+    lr_until: int | None = None
+    """Update at which the learning rate is 0, if it falls; the last one unless given."""
     beta1: float = 0.9
     """Adam's β1."""
     beta2: float = 0.999
@@ -93,10 +97,24 @@ class Options:
                 raise ValueError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
         if self.beta1 == 1 or self.beta2 == 1:
             raise ValueError("beta1 and beta2 must be below 1: at 1 Adam never learns")
+        if (self.lr_schedule == "constant") != (self.lr_until is None) or self.lr_until == 0:
+            raise ValueError("lr_until must be at least 1, and needs lr_schedule linear or cosine")
         if self.n_step < 1:
             raise ValueError(f"n_step must be at least 1, not {self.n_step}")
         if not 1 <= self.batch <= MAX_BATCH:
             raise ValueError(f"batch must be from 1 to {MAX_BATCH}, not {self.batch}")
+
+    def lr_at(self, update: int) -> float:
+        """The learning rate at an update, counted from 1.
+
+        >>> options = Options(lr=0.1, lr_schedule="linear", lr_until=4)
+        >>> [round(options.lr_at(update), 3) for update in (1, 2, 4, 5, 6)]
+        [0.1, 0.075, 0.025, 0.0, 0.0]
+        """
+        if self.lr_until is None:
+            return self.lr
+        done = min((update - 1) / self.lr_until, 1.0)
+        return self.lr * (1 - done if self.lr_schedule == "linear" else (1 + math.cos(math.pi * done)) / 2)
 
     @property
     def adam(self) -> Adam:

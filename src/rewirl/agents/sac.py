@@ -114,7 +114,7 @@ class SACAgent(ActorCritic):
         t[3] += 1
         t[1] = o.beta1 * t[1] + (1 - o.beta1) * gradient
         t[2] = o.beta2 * t[2] + (1 - o.beta2) * gradient * gradient
-        t[0] -= o.lr * (t[1] / (1 - o.beta1 ** t[3])) / (math.sqrt(t[2] / (1 - o.beta2 ** t[3])) + o.adam_eps)
+        t[0] -= self._adam.lr * (t[1] / (1 - o.beta1 ** t[3])) / (math.sqrt(t[2] / (1 - o.beta2 ** t[3])) + o.adam_eps)
 
     def state(self) -> State:
         return {**super().state(), "temperature": self._temperature.copy()}

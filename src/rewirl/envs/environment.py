@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import gymnasium
@@ -25,7 +25,9 @@ Env: TypeAlias = "gymnasium.Env[Any, Any]"
 EnvLike: TypeAlias = "str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]"
 """A name for gymnasium.make, an environment, or a function that creates one."""
 
-BY_NAME = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker")
+WATCHING = ("Monitor",)
+"""Wrappers that record and change nothing, such as that of Stable-Baselines3: evaluation does without them."""
+BY_NAME = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", *WATCHING)
 """Wrappers that gymnasium.make adds by itself."""
 LARGEST = float(np.finfo(np.float32).max)
 SUPPORTED = (
@@ -57,7 +59,12 @@ class Source:
         if not isinstance(self.env, gymnasium.Env):
             return self._new()
         try:
-            return gymnasium.make(self.env.spec) if self.env.spec else copy.deepcopy(self.env)
+            spec = self.env.spec
+            if spec is None:
+                return copy.deepcopy(_unwatched(self.env))
+            return gymnasium.make(
+                replace(spec, additional_wrappers=tuple(w for w in spec.additional_wrappers if w.name not in WATCHING))
+            )
         except Exception as error:
             raise Refused(
                 f"{self.task} cannot be created a second time for evaluation ({error}): give a function that creates it"
@@ -73,6 +80,12 @@ class Source:
         if not isinstance(made, gymnasium.Env):
             raise Refused(f"{self.task} must be a gymnasium environment, not {type(made).__name__}")
         return made
+
+
+def _unwatched(env: Env) -> Env:
+    while isinstance(env, gymnasium.Wrapper) and type(env).__name__ in WATCHING:
+        env = env.env
+    return env
 
 
 def make_by_name(name: str, **options: Any) -> Env:

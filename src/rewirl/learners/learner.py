@@ -27,7 +27,7 @@ from rewirl.storage.resumed_run import lengthen
 from rewirl.topology import Rule
 from rewirl.training import Evaluation, EvaluationRow, Observer, Run, evaluate_policy
 from rewirl.training.config import BY_LENGTH, RunConfig
-from rewirl.training.first_steps import few_updates
+from rewirl.training.first_steps import few_updates, no_rate_left
 from rewirl.training.loggers import Logger, LogTo, check_logger
 
 
@@ -107,6 +107,8 @@ class Learner:
             warnings.warn(
                 f"{wrong}: give a smaller random_steps than {run.config.random_steps:,}, or learn longer", stacklevel=2
             )
+        if wrong := no_rate_left(run.config, until):
+            warnings.warn(wrong, stacklevel=2)
         shown = progress_of(self._progress if progress is None else progress)
         run.observers[:] = [Warn(), *shown, *self._log, *observers_of(self, callback)]
         run.train(until)

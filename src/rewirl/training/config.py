@@ -34,7 +34,7 @@ LINKS = ("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block")
 """Fields about which links there are: a dense method has none of them."""
 REWIRING = ("eta", "adapt_every", "adapt_until", "anneal_eta")
 """Fields about how links change: a static method has none of them either."""
-BY_LENGTH = ("random_steps", "adapt_until")
+BY_LENGTH = ("random_steps", "adapt_until", "lr_until")
 """Fields whose default follows from the number of steps."""
 
 
@@ -116,12 +116,14 @@ class RunConfig:
         _check_known(given, chosen)
         values = {name: _coerce(name, hint, given[name]) for name, hint in hints(cls).items() if name in given}
         numbers = {n: _coerce(n, hint, given[n]) for n, hint in hints(chosen.options).items() if n in given}
-        options = chosen.options(**numbers)
         random_steps = default_random_steps(chosen.random_steps, values.get("steps", cls.steps))
         values = {"eta": chosen.eta, "random_steps": random_steps, **values}
+        updates = (values.get("steps", cls.steps) - values["random_steps"]) * values.get("updates_per_step", 1)
         if values.get("anneal_eta") and "adapt_until" not in values:
-            updates = (values.get("steps", cls.steps) - values["random_steps"]) * values.get("updates_per_step", 1)
             values["adapt_until"] = max(updates * 4 // 5, 1)
+        if numbers.get("lr_schedule", "constant") != "constant":
+            numbers.setdefault("lr_until", max(updates, 1))
+        options = chosen.options(**numbers)
         each = {"actor_sparsity", "critic_sparsity"} <= values.keys()
         if chosen.rule.sparse and not each and "sparsity" not in values and "lambdas" not in values:
             # The paper chose its λ for its own widths.
@@ -205,7 +207,9 @@ class RunConfig:
         return self._with_lengths_of(known, given)
 
     def _with_lengths_of(self, other: RunConfig, given: Container[str] = ()) -> Self:
-        return replace(self, **{name: getattr(other, name) for name in BY_LENGTH if name not in given})
+        values: dict[str, Any] = {name: other.items().get(name) for name in BY_LENGTH if name not in given}
+        options: dict[str, Any] = {name: values.pop(name) for name in list(values) if hasattr(self.options, name)}
+        return replace(self, options=replace(self.options, **options), **values)
 
     @property
     def algorithm(self) -> str:

@@ -42,6 +42,14 @@ def few_updates(config: RunConfig, steps: int) -> str | None:
     return None
 
 
+def no_rate_left(config: RunConfig, steps: int) -> str | None:
+    """A warning if a run of this many steps continues after its learning rate has fallen to 0."""
+    until, updates = config.options.lr_until, (steps - config.random_steps) * config.updates_per_step
+    if until is None or until >= updates:
+        return None
+    return f"the learning rate is 0 after {until:,} of {updates:,} updates, so the agent learns nothing from there on"
+
+
 class InitialPolicy:
     """A policy as it acts in training: TD3's with exploration noise, SAC's by its own distribution, DQN's ε-greedy."""
 

@@ -19,7 +19,7 @@ from rewirl.envs.environment import Environment, make_by_name
 from rewirl.errors import Refused
 from rewirl.experiments.sweep.calibration import evaluations, longest_episode
 from rewirl.training.config import RunConfig
-from rewirl.training.first_steps import few_updates
+from rewirl.training.first_steps import few_updates, no_rate_left
 
 BYTES = np.dtype(np.float32).itemsize
 
@@ -98,6 +98,8 @@ def remarks(config: RunConfig) -> Iterator[str]:
     """Warnings about settings that may not be intended."""
     if wrong := few_updates(config, config.steps):
         yield f"Note: {wrong}: lower --random-steps ({config.random_steps:,}) or raise --steps."
+    if wrong := no_rate_left(config, config.steps):
+        yield f"Note: {wrong}."
 
 
 def _environment(config: RunConfig) -> Environment:
