@@ -138,6 +138,18 @@ def test_the_ends_of_the_box_are_met_exactly(make_policy, tmp_path):
     assert np.isin(actions, ends).all()
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f16", "int8"])
+def test_large_observations_act_as_in_python(make_policy, tmp_path, dtype):
+    """What int8 sums up is larger than the weighted sum by a factor of up to 127 over the largest weight."""
+    policy = make_policy((17, 32, 6), 0.5)
+    export_c(policy, tmp_path, dtype=dtype)
+    x = np.random.default_rng(1).uniform(-1, 1, (200, 17)).astype(np.float32)
+    x *= np.logspace(30, 36.5, 200, dtype=np.float32)[:, None]
+    expected = as_stored(policy, dtype).predict(x)[0]
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(acted([compiled(tmp_path, ["gcc", "-O2"])], x), expected, rtol=1e-5, atol=1e-5)
+
+
 def test_nan_stays_nan(make_policy, tmp_path):
     policy = make_policy((3, 5, 2), 1.0)
     export_c(policy, tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 import tiny
+from gymnasium.spaces import Box
 
 from rewirl.envs.environment import Environment, Misbehaved
 from rewirl.errors import Failed, Refused
@@ -48,6 +50,8 @@ def raises(obs: Any, reward: float) -> Any:
     ("what", "said"),
     [
         (raises, "raised RuntimeError in step: the simulator is gone"),
+        (lambda obs, reward: sys.exit("no licence"), "raised SystemExit in step: no licence"),
+        (lambda obs, reward: (obs + 1j, reward), "gave complex observations"),
         (put(2, np.nan), r"observation\[2\] = nan"),
         (put(1, np.inf), r"observation\[1\] = inf"),
         (put(0, -np.inf), r"observation\[0\] = -inf"),
@@ -77,6 +81,51 @@ def test_an_environment_that_fails(what: Callable[..., Any], said: str, tmp_path
     with resume(tmp_path / "run") as run:
         run.train()
     assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
+def test_an_environment_that_fails_when_it_is_closed(tmp_path: Path) -> None:
+    class Clings(tiny.Walk):
+        def close(self) -> None:
+            raise OSError("the port is gone")
+
+    tiny.train(tmp_path / "whole")
+    with start(tiny.config(), tmp_path / "run", env=Clings) as run:
+        run.train()
+    said = "tiny/Walk-v0 raised OSError in close: the port is gone (step 600, seed 7)"
+    assert any(said in notice for notice in run.notices)
+    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"observation_space": None}, "has no observation_space"),
+        ({"action_space": None}, "has no action_space"),
+        ({"observation_space": Box(-1e300, 1e300, (3,), np.float64)}, "observations beyond the range of float32"),
+        ({"action_space": Box(-1e300, 1e300, (2,), np.float64)}, "actions beyond the range of float32"),
+    ],
+)
+def test_spaces_that_are_refused(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=f"^tiny/Walk-v0 .*{said}"):
+        start(tiny.config(), tmp_path / "run", env=type("Odd", (tiny.Walk,), changes))
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_environment_without_spaces(tmp_path: Path) -> None:
+    class Bare(gymnasium.Env[Any, Any]):
+        pass
+
+    with pytest.raises(Refused, match="has no observation_space"):
+        start(tiny.config(), tmp_path / "run", env=Bare)
+
+
+@pytest.mark.parametrize("where", ["__init__", "reset"])
+def test_an_environment_that_ends_the_process(where: str, tmp_path: Path) -> None:
+    def leave(*_: Any, **__: Any) -> None:
+        sys.exit(5)
+
+    with pytest.raises(Refused, match="SystemExit"):
+        start(tiny.config(), tmp_path / "run", env=type("Leaves", (tiny.Walk,), {where: leave}))
 
 
 def test_an_end_that_is_no_truth_value(tmp_path: Path) -> None:

@@ -175,3 +175,21 @@ def test_sigusr1_saves_and_goes_on(tmp_path: Path, long_run: dict[str, object]) 
     assert inspect_run(tmp_path / "run").state == "stopped"
     with resume(tmp_path / "run") as run:  # a dead process's lock is taken over
         assert run.step > 0
+
+
+@pytest.mark.parametrize("when", ["rewirl.cli.commands.train", "rewirl.cli.ui.parser"])
+def test_a_signal_before_the_run_begins_does_not_end_it(when: str, tmp_path: Path) -> None:
+    """SIGUSR1 asks for a checkpoint; by default it would end a process that has no handler yet."""
+    program = f"""
+import importlib.abc, os, signal, sys
+class Early(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {when!r}:
+            os.kill(os.getpid(), signal.SIGUSR1)
+from rewirl.cli.main import main
+sys.meta_path.insert(0, Early())
+code = main("train ds-td3 Pendulum-v1 --steps 60 --random-steps 30 --eval-every 0 --hidden 4 4 --run-dir run".split())
+os.write(1, b"ended %d" % code)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert "ended 0" in done.stdout, done.stderr

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
-from rewirl.cli.ui.loading import loading
+from rewirl.cli.ui.loading import early_signals, loading
 from rewirl.cli.ui.output import outputs
 from rewirl.errors import Failed, Refused, Stopped
 
@@ -47,7 +47,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Runs a command and returns the exit code."""
     words = sys.argv[1:] if words is None else list(words)
     try:
-        with outputs():
+        with early_signals(), outputs():
             return _ended(words)
     except KeyboardInterrupt:
         return 130

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rewirl.envs.environment import Environment, make_by_name
+from rewirl.envs.environment import Environment, close, make_by_name
 from rewirl.envs.feature_names import (
     ANT,
     ANT_BODIES,
@@ -51,7 +51,7 @@ class Task:
         except Refused:  # it needs a package that is not installed
             return len(self.observations), len(self.actions)
         env = Environment(made, self.name)
-        made.close()
+        close(made)
         return env.n_obs, env.actions.size
 
 

@@ -36,6 +36,10 @@ SUPPORTED = (
 )
 
 
+RAISED = (Exception, SystemExit)
+"""What the code of an environment may raise: one that calls sys.exit must not end a run without a checkpoint."""
+
+
 class Misbehaved(Exception):
     """An environment raised an error, or returned a value that is not finite."""
 
@@ -65,7 +69,7 @@ class Source:
             return gymnasium.make(
                 replace(spec, additional_wrappers=tuple(w for w in spec.additional_wrappers if w.name not in WATCHING))
             )
-        except Exception as error:
+        except RAISED as error:
             raise Refused(
                 f"{self.task} cannot be created a second time for evaluation ({error}): give a function that creates it"
             ) from error
@@ -75,7 +79,7 @@ class Source:
             return make_by_name(self.env)
         try:
             made = self.env()  # type: ignore[operator]
-        except Exception as error:
+        except RAISED as error:
             raise Refused(f"{self.task} could not be created: {type(error).__name__}: {error}") from error
         if not isinstance(made, gymnasium.Env):
             raise Refused(f"{self.task} must be a gymnasium environment, not {type(made).__name__}")
@@ -86,6 +90,15 @@ def _unwatched(env: Env) -> Env:
     while isinstance(env, gymnasium.Wrapper) and type(env).__name__ in WATCHING:
         env = env.env
     return env
+
+
+def close(env: Env) -> str | None:
+    """Closes an environment. An error in that is returned as a sentence: what the environment was for is done."""
+    try:
+        env.close()
+    except RAISED as error:
+        return f"raised {type(error).__name__} in close: {error}"
+    return None
 
 
 def make_by_name(name: str, **options: Any) -> Env:
@@ -103,7 +116,7 @@ def make_by_name(name: str, **options: Any) -> Env:
         raise Refused(f"there is no task {name!r}{nearest(name, gymnasium.registry)}") from None
     except gymnasium.error.DependencyNotInstalled as error:
         raise Refused(f"the task {name!r} needs a package that is not installed: {_wanted(error)}") from None
-    except Exception as error:
+    except RAISED as error:
         better = f"; use {newest}" if (newest := newer(name)) else ""
         raise Refused(f"the task {name!r} could not be created: {str(error).rstrip('.')}{better}") from error
 
@@ -191,7 +204,7 @@ class Environment:
         """Starts a new episode."""
         try:
             observation, _ = self.env.reset(seed=seed)
-        except Exception as error:
+        except RAISED as error:
             raise Misbehaved(f"{self.task} raised {type(error).__name__} in reset: {error}") from error
         return self._checked(observation)
 
@@ -201,17 +214,19 @@ class Environment:
             observation, reward, terminated, truncated, _ = self._step(self._to_env(action))
             # Inside the try: an invalid reward or flag is the environment's fault.
             reward, terminated, truncated = float(reward), bool(terminated), bool(truncated)
-        except Exception as error:
+        except RAISED as error:
             raise Misbehaved(f"{self.task} raised {type(error).__name__} in step: {error}") from error
         if not -LARGEST <= reward <= LARGEST:  # so NaN is caught as well
             raise Misbehaved(f"{self.task} gave the reward {reward}, which is not a finite float32")
         return self._checked(observation), reward, terminated, truncated
 
     def _checked(self, observation: Any) -> Floats:
+        if isinstance(observation, np.ndarray) and observation.dtype.kind == "c":
+            raise Misbehaved(f"{self.task} gave complex observations: {SUPPORTED}")
         # Always a copy: many environments reuse one array.
         try:
             own = np.array(observation, dtype=np.float32, order="C")
-        except Exception as error:
+        except RAISED as error:
             raise Misbehaved(f"{self.task} gave an observation that is not an array of numbers: {error}") from error
         if own.shape != self._shape:
             raise Misbehaved(f"{self.task} gave an observation of shape {own.shape}, its space says {self._shape}")
@@ -236,19 +251,31 @@ class Environment:
         """Restores a state from `generator_state` of this environment or an equal one."""
         try:
             self.generator.bit_generator.state = state
-        except Exception as error:
+        except RAISED as error:
             raise Misbehaved(f"{self.task} does not accept a state for its generator np_random: {error}") from error
 
 
 def _flat_observations(env: Env, task: str) -> int:
-    space = env.observation_space
+    space = getattr(env, "observation_space", None)
+    if space is None:
+        raise Refused(f"{task} has no observation_space: {SUPPORTED}")
     if not isinstance(space, Box):
         raise Refused(f"{task} has {type(space).__name__} observations: {SUPPORTED}{_flatten(space)}")
     if len(space.shape) != 1:
         raise Refused(f"{task} has observations of shape {space.shape}: {SUPPORTED}{_flatten(space)}")
     if not 1 <= space.shape[0] <= MAX_WIDTH:
         raise Refused(f"{task} has {space.shape[0]} numbers in an observation: 1 to {MAX_WIDTH} are supported")
+    _check_range(space, task, "observations")
     return space.shape[0]
+
+
+def _check_range(space: Box, task: str, what: str) -> None:
+    """Refuses complex numbers, and bounds that float32 does not have."""
+    if space.dtype.kind == "c":
+        raise Refused(f"{task} has complex {what}: {SUPPORTED}")
+    for bound in (space.low.astype(np.float64), space.high.astype(np.float64)):
+        if (np.isfinite(bound) & (np.abs(bound) > LARGEST)).any():
+            raise Refused(f"{task} has {what} beyond the range of float32, {LARGEST:.3g}: scale them in a wrapper")
 
 
 def _flatten(space: gymnasium.Space[Any]) -> str:
@@ -256,13 +283,16 @@ def _flatten(space: gymnasium.Space[Any]) -> str:
 
 
 def _actions(env: Env, task: str) -> Actions:
-    space = env.action_space
+    space = getattr(env, "action_space", None)
+    if space is None:
+        raise Refused(f"{task} has no action_space: {SUPPORTED}")
     if isinstance(space, Discrete):
         if space.n > MAX_WIDTH:
             raise Refused(f"{task} has {space.n} discrete actions: at most {MAX_WIDTH} are supported")
         return Choices(int(space.n), int(space.start))
     if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating) or len(space.shape) != 1:
         raise Refused(f"{task} has the action space {space}: {SUPPORTED}")
+    _check_range(space, task, "actions")
     try:
         return ActionBox(space.low, space.high)
     except ValueError as error:
@@ -317,7 +347,7 @@ def _rollout(
         return seen, state
     finally:
         if env.env is not source.env:
-            env.env.close()
+            close(env.env)
 
 
 def _first_steps(env: Environment, obs: Floats, rng: np.random.Generator, steps: int = 20) -> list[bytes]:

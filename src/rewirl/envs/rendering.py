@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.envs.environment import Env, make_by_name
+from rewirl.envs.environment import Env, close, make_by_name
 from rewirl.errors import Refused
 
 Frame = NDArray[np.uint8]
@@ -53,7 +53,7 @@ def in_window(task: str, width: int | None = None, height: int | None = None) ->
         with warnings.catch_warnings(action="ignore"):
             opened = glfw.init()
         if not opened:  # e.g. a stale DISPLAY: Gymnasium would continue, and GLFW would end the whole process
-            made.close()
+            close(made)
             raise Refused("no window can be opened on this screen: record it, for example to agent.mp4", "video")
     return made
 
@@ -65,7 +65,7 @@ def as_pictures(task: str, width: int | None = None, height: int | None = None) 
         try:
             os.environ["MUJOCO_GL"] = headless_way()
         except Refused:
-            made.close()
+            close(made)
             raise
     return made
 
@@ -143,7 +143,7 @@ def _made(task: str, mode: str, width: int | None, height: int | None) -> Env:
     with warnings.catch_warnings(action="ignore"):  # Gymnasium's warning about the mode, which is checked below
         made = make_by_name(task, **given)
     if made.render_mode != mode:
-        made.close()
+        close(made)
         raise Refused(f"{task} cannot be shown: it has no render mode {mode!r}")
     if _has_mujoco(made):
         _follow(made)

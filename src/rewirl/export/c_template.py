@@ -99,10 +99,11 @@ $calls
 """The same for one of several actions."""
 
 WEIGHT = {
-    "f32": "typedef float $name_weight;\n#define $NAME_VALUE(w) (w)\n",
+    "f32": "typedef float $name_weight;\n#define $NAME_VALUE(w) (w)\n#define $NAME_INPUT(x) (x)\n",
     "f16": """\
 typedef uint16_t $name_weight;
 #define $NAME_VALUE(w) $name_value(w)
+#define $NAME_INPUT(x) (x)
 
 /* Half precision: its exponent moved to where a float has it, 2^112 too low, which the product puts right. */
 static float $name_value(uint16_t half)
@@ -115,7 +116,12 @@ static float $name_value(uint16_t half)
     return u.value * 0x1p112f;
 }
 """,
-    "int8": "typedef int8_t $name_weight;\n#define $NAME_VALUE(w) ((float)(w))\n",
+    "int8": """\
+typedef int8_t $name_weight;
+#define $NAME_VALUE(w) ((float)(w))
+/* Smaller by a power of two, which $name_end undoes: no sum of finite inputs overflows before it is scaled. */
+#define $NAME_INPUT(x) ((x) * 0x1p-24f)
+""",
 }
 """How a weight is stored, and what number it is."""
 
@@ -140,7 +146,7 @@ static void $name_end(int32_t n_out, const float *scale, const float *bias, floa
 {
     int32_t o;
     for (o = 0; o < n_out; ++o)
-        y[o] = y[o] * scale[o] + bias[o];
+        y[o] = y[o] * (scale[o] * 0x1p24f) + bias[o];
 }
 """,
 }
@@ -172,7 +178,7 @@ static void $name_dense(int32_t n_in, int32_t n_out, const $name_weight *w, cons
 {
     int32_t i, o;
     for (i = 0; i < n_in; ++i, w += n_out) {
-        const float xi = x[i];
+        const float xi = $NAME_INPUT(x[i]);
         if (xi == 0.0f)
             continue;
         for (o = 0; o < n_out; ++o)
@@ -201,7 +207,7 @@ static void $name_bitmap(int32_t n_in, int32_t n_out, const uint8_t *links, cons
     const int32_t n_bytes = (n_out + 7) / 8;
     int32_t i, k;
     for (i = 0; i < n_in; ++i, links += n_bytes) {
-        const float xi = x[i];
+        const float xi = $NAME_INPUT(x[i]);
         if (xi == 0.0f) {
             w += $name_count(counts, wide, i);
             continue;
@@ -228,7 +234,7 @@ static void $name_deltas(int32_t n_in, const uint8_t *links, const uint8_t *coun
 {
     int32_t i;
     for (i = 0; i < n_in; ++i) {
-        const float xi = x[i];
+        const float xi = $NAME_INPUT(x[i]);
         int32_t n = $name_count(counts, wide, i);
         float *at = y;
         if (xi == 0.0f) {
@@ -250,7 +256,7 @@ static void $name_indices(int32_t n_in, const uint16_t *links, const uint8_t *co
 {
     int32_t i;
     for (i = 0; i < n_in; ++i) {
-        const float xi = x[i];
+        const float xi = $NAME_INPUT(x[i]);
         int32_t n = $name_count(counts, wide, i);
         if (xi == 0.0f) {
             w += n;

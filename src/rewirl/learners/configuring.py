@@ -10,7 +10,7 @@ import gymnasium
 
 from rewirl.agents.methods import METHODS, Method
 from rewirl.agents.options import WiringOptions
-from rewirl.envs.environment import EnvLike, Source
+from rewirl.envs.environment import EnvLike, Source, close
 from rewirl.envs.task_names import full_name, import_module_of
 from rewirl.errors import Refused
 from rewirl.topology import Dense, DropAndGrow, Rule
@@ -93,7 +93,7 @@ def task_of(env: EnvLike) -> str:
     if full_name(name) != name:  # it has the name of a Gymnasium task without being one
         name = f"{own.__module__}.{name}"
     if made is not env:
-        made.close()
+        close(made)
     return name
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rewirl.envs.environment import EnvLike, Source
+from rewirl.envs.environment import EnvLike, Source, close
 from rewirl.errors import Refused
 from rewirl.learners import sb3_names
 from rewirl.learners.agent_file import load_agent, read_agent, save_agent
@@ -188,7 +188,7 @@ class Learner:
         try:
             return evaluate_policy(self.policy(), env, episodes=episodes, seed=seed)
         finally:
-            env.close()
+            close(env)
 
     def close(self) -> None:
         """Closes the environments and releases the run folder."""

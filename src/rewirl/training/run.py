@@ -12,7 +12,7 @@ import numpy as np
 
 from rewirl import nn
 from rewirl.agents import Diverged
-from rewirl.envs.environment import Environment, Misbehaved, Source, wrappers_of
+from rewirl.envs.environment import Environment, Misbehaved, Source, close, wrappers_of
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.policies.policy import Policy
 from rewirl.training.config import RunConfig
@@ -242,8 +242,9 @@ class Run:
         if self._evaluator:
             self._evaluator.close()
             self._evaluator = None
-        if self._env.env is not self.source.env:
-            self._env.env.close()
+        if self._env.env is not self.source.env and (problem := close(self._env.env)):
+            step = f"step {self.step}, " if hasattr(self, "loop") else ""
+            self.tell(f"{self.source.task} {problem} ({step}seed {self.config.seed}): nothing is lost by it")
         if self.store:
             with suppress(Failed):  # the checkpoint contains everything
                 self.store.close_tables()

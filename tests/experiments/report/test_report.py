@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -14,12 +15,15 @@ import tiny
 from synthetic import write_run, write_study
 
 from rewirl.cli import main
+from rewirl.errors import Refused
 from rewirl.experiments.analysis.comparison import compare
 from rewirl.experiments.analysis.groups import grouped
 from rewirl.experiments.analysis.trained_runs import load, load_run
 from rewirl.experiments.analysis.wiring_study import studies
+from rewirl.experiments.report import writer
 from rewirl.experiments.report.provenance import command_of, commands_of, facts, run_table
 from rewirl.experiments.report.style import INKS, inks_for
+from rewirl.experiments.report.table import Table
 
 SMALL = {"hidden": (16, 16), "eval_every": 2000, "random_steps": 4000}
 
@@ -387,3 +391,27 @@ def contrast(one: str, other: str) -> float:
 
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "@x", "-2+3", "\tx", "<script>alert(1)</script>", "[a](javascript:b)"])
+def test_what_a_file_says_is_text_in_every_table(text):
+    made = Table("t", text, [text, "R"], [[text, "1"]], [{"task": text, "R": -1.5}])
+    (record,) = csv.DictReader(io.StringIO(made.csv()))
+    assert not record["task"].startswith(("=", "+", "-", "@", "\t"))
+    assert record["R"] == "-1.5"
+    assert "<script" not in made.markdown()
+    assert "[a](" not in made.markdown()
+
+
+def test_a_link_in_a_reports_folder_is_not_followed(tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "letter").write_text("dear")
+    for name in writer.ENTRIES:
+        out = tmp_path / name
+        out.mkdir()
+        if name != writer.MARK:
+            (out / writer.MARK).write_text("{}")
+        (out / name).symlink_to(tmp_path / "precious")
+        with pytest.raises(Refused, match=r"symbolic link|is not a report"):
+            writer.check(out)
+    assert (tmp_path / "precious" / "letter").read_text() == "dear"

@@ -23,7 +23,7 @@ from rewirl.cli.ui.parser import Parser, number, whole
 from rewirl.cli.ui.policy_path import policy_at, without_wrappers
 from rewirl.cli.ui.session import say
 from rewirl.cli.ui.tables import size
-from rewirl.envs.environment import Env, Environment, Misbehaved
+from rewirl.envs.environment import Env, Environment, Misbehaved, close
 from rewirl.envs.rendering import as_pictures, fps_of, has_screen, in_window, lacking, picture, window_closed
 from rewirl.errors import Failed, Refused
 from rewirl.policies import Policy
@@ -116,7 +116,7 @@ def _window(args: argparse.Namespace, policy: Policy, task: str) -> None:
             raise Refused(lacking(task, error.__cause__)) from None
         raise Refused(f"{task} cannot be shown in a window: {error.__cause__ or error}") from error
     finally:
-        env.close()
+        close(env)
 
 
 def _film(args: argparse.Namespace, policy: Policy, task: str) -> None:
@@ -139,7 +139,7 @@ def _film(args: argparse.Namespace, policy: Policy, task: str) -> None:
                         film.add(frame)
                     status.update(f"recording: {frames} frames, {frames / fps:.1f} s")
     finally:
-        env.close()
+        close(env)
     for path in paths:
         height, width = even(shape) if path == args.video else shape
         about = f"{frames} frames, {frames / fps:.1f} s, {width} × {height}, {size(path.stat().st_size)}"

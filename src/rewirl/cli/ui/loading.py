@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,3 +27,17 @@ def loading() -> Iterator[None]:
         raise
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)  # KeyboardInterrupt, if there was one
+
+
+@contextmanager
+def early_signals() -> Iterator[None]:
+    """SIGUSR1 asks a run for a checkpoint. Before the run can be asked, and after it ended, there is nothing to save:
+    then the signal does nothing, and does not end the process, as it would by default."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGUSR1, lambda *_: None)  # and not SIG_IGN, which other processes would inherit
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)

@@ -15,7 +15,7 @@ from rewirl.agents.methods import costs
 from rewirl.agents.transitions import Transitions
 from rewirl.cli.ui.loading import loading
 from rewirl.cli.ui.tables import count, size, table
-from rewirl.envs.environment import Environment, make_by_name
+from rewirl.envs.environment import Environment, close, make_by_name
 from rewirl.errors import Refused
 from rewirl.experiments.sweep.calibration import evaluations, longest_episode
 from rewirl.training.config import RunConfig
@@ -106,7 +106,7 @@ def _environment(config: RunConfig) -> Environment:
     with loading():
         made = make_by_name(config.task)
     env = Environment(made, config.task)
-    made.close()
+    close(made)
     return env
 
 

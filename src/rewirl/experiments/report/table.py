@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -32,7 +33,7 @@ class Table:
         out = io.StringIO()
         table = csv.DictWriter(out, list(self.records[0]) if self.records else [], lineterminator="\n")
         table.writeheader()
-        table.writerows(self.records)
+        table.writerows({name: _plain_cell(value) for name, value in record.items()} for record in self.records)
         return out.getvalue()
 
     def markdown(self) -> str:
@@ -48,7 +49,7 @@ class Table:
         <BLANKLINE>
         """
         lines = [
-            f"**{self.title}**",
+            f"**{_markdown(self.title)}**",
             "",
             "| " + " | ".join(map(_markdown, self.columns)) + " |",
             "|" + "|".join("---" if n < self.words else "--:" for n in range(len(self.columns))) + "|",
@@ -122,6 +123,9 @@ _LATEX = {
     "α": r"$\alpha$",
     "σ": r"$\sigma$",
     "²": "$^2$",
+    "<": "$<$",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
     ">": "$>$",
     "\N{NARROW NO-BREAK SPACE}": r"\,",
     "\N{NO-BREAK SPACE}": "~",
@@ -137,4 +141,18 @@ def _latex(text: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    return text.replace("|", "\\|")
+    """
+    >>> _markdown("<b>a|b</b>")
+    '&lt;b&gt;a\\\\|b&lt;/b&gt;'
+    """
+    escaped = html.escape(" ".join(text.splitlines()), quote=False)
+    return re.sub(r"([\\|\[\]`*])", r"\\\1", escaped)
+
+
+def _plain_cell(value: str | float | None) -> str | float | None:
+    """A text that no spreadsheet takes for a formula.
+
+    >>> _plain_cell("=1+1"), _plain_cell(-1.5)
+    ("'=1+1", -1.5)
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewirl.envs.environment import make_by_name
+from rewirl.envs.environment import close, make_by_name
 from rewirl.policies.policy import Policy
 from rewirl.storage import start
 from rewirl.storage.replay_file import ReplayFile
@@ -120,7 +120,7 @@ def evaluations(config: RunConfig) -> int:
 def longest_episode(task: str) -> int:
     """Steps of an episode, at most."""
     env = make_by_name(task)
-    env.close()
+    close(env)
     return (env.spec.max_episode_steps if env.spec else None) or EPISODE
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents import Actions, Agent, Choices
-from rewirl.envs.environment import Environment, EnvLike, Floats, Misbehaved, Source
+from rewirl.envs.environment import Environment, EnvLike, Floats, Misbehaved, Source, close
 from rewirl.errors import Failed, Refused
 from rewirl.nn import Network
 from rewirl.policies.policy import Policy, PolicyLayer
@@ -92,7 +92,7 @@ def evaluate_policy(policy: Policy, task: EnvLike, *, episodes: int = 10, seed: 
         raise Failed(f"{error} during an evaluation, seed {seed}") from error
     finally:
         if made is not task:
-            made.close()
+            close(made)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from rewirl import nn
-from rewirl.envs.environment import Environment, Misbehaved, Source
+from rewirl.envs.environment import Environment, Misbehaved, Source, close
 from rewirl.envs.task_names import import_module_of
 from rewirl.errors import Refused
 from rewirl.training.evaluation.episodes import Evaluation, Snapshot, evaluate, evaluation_seed
@@ -49,7 +49,7 @@ class Here:
         return evaluation
 
     def close(self) -> None:
-        self._env.env.close()
+        close(self._env.env)
 
 
 class Elsewhere:
@@ -128,6 +128,7 @@ def _evaluation(snapshot: Snapshot, env: Environment, seed: int, episodes: int) 
 
 def _serve(end: Connection, source: Source, seed: int, episodes: int, isa: str) -> None:
     """The other process: runs until the first one closes the pipe or dies."""
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # the first process is asked for a checkpoint by it
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process handles Ctrl-C and ends this one
     try:
         nn.select_isa(isa)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rewirl.envs.environment import Environment, Floats, Misbehaved, make_by_name
+from rewirl.envs.environment import Environment, Floats, Misbehaved, close, make_by_name
 from rewirl.errors import Failed
 from rewirl.policies.policy import Policy
 from rewirl.training.evaluation.episodes import Evaluation, check_fits
@@ -48,7 +48,7 @@ def watch(policy: Policy, task: str, *, episodes: int, seed: int) -> tuple[Float
     except Misbehaved as error:
         raise Failed(f"{error} while the policy was observed, seed {seed}") from error
     finally:
-        made.close()
+        close(made)
     return np.stack([moment.observation for moment in seen]), outcome(seen)
 
 
