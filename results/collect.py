@@ -1,7 +1,7 @@
 """Copies what is small of each run below a folder: python results/collect.py RUNS results/paper-td3
 
-Config, evaluations, and versions and machine where they are known, are text files of some kilobytes; checkpoints,
-replays and policies stay where they are. A run that goes on later is copied over what was there of it.
+Config, evaluations, diagnostics, and versions and machine where they are known, are text files of some kilobytes;
+checkpoints, replays and policies stay where they are. A run that goes on later is copied over what was there of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rewirl.storage import list_runs
 
-SMALL = ("config.toml", "evaluations.csv", "status.json", "about.json")
+SMALL = ("config.toml", "evaluations.csv", "diagnostics.csv", "status.json", "about.json")
 
 
 def collect(runs: Path, out: Path) -> int:

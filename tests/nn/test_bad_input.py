@@ -229,7 +229,7 @@ def test_rewirings_that_do_not_fit(net):
         ("places.0", np.arange(15, 25), "position 24 does not exist"),
         ("places.0", np.arange(-1, 9), "position -1 does not exist"),
         ("places.1", np.repeat(np.arange(12), 2), "listed twice"),
-        ("places.1", None, "the state has no 'places.1'; it has first_moments, parameters, places.0"),
+        ("places.1", None, "the state has no 'places.1'; it has births.0, births.1, first_moments"),
         ("parameters", None, "the state has no 'parameters'"),
     ],
 )

@@ -77,7 +77,8 @@ def test_a_state_is_plain_arrays_with_the_links_in_it():
     rng = np.random.default_rng(0)
     net = Network([some_links(5, 8, 2, 9, rng), Links.dense(8, 3)], rng)
     state = net.state()
-    assert set(state) == {"parameters", "first_moments", "second_moments", "steps", "places.0", "places.1"}
+    flat = {"parameters", "first_moments", "second_moments", "steps"}
+    assert set(state) == flat | {"places.0", "places.1", "births.0", "births.1"}
     assert all(type(value) is np.ndarray for value in state.values())
     assert len(state["parameters"]) == 18 + 8 + 24 + 3
     np.testing.assert_array_equal(state["places.0"], net.links(0).places)

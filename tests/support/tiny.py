@@ -23,6 +23,8 @@ from rewirl.training import Run, RunConfig
 CLOCK = {"seconds", "steps_per_second", "memory_mb"}
 """Columns that depend on the clock: all others must be the same bit by bit."""
 
+TABLES = ("evaluations.csv", "diagnostics.csv", "progress.csv")
+
 
 class Walk(gymnasium.Env[Any, Any]):
     """A noisy walk: random starts, random ends (terminated), a time limit (truncated), an asymmetric action box."""
@@ -97,7 +99,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 def content(folder: Path) -> dict[str, Any]:
     """All that must be the same in two runs of one config that are done (or stopped at the same step)."""
-    out: dict[str, Any] = {name: rows(folder / name) for name in ("evaluations.csv", "progress.csv")}
+    out: dict[str, Any] = {name: rows(folder / name) for name in TABLES}
     for name in ("policy.safetensors", "best_policy.safetensors"):
         out[name] = (folder / name).read_bytes() if (folder / name).exists() else None
     newest = max((folder / "checkpoint").glob("step-*"))

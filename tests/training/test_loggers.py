@@ -31,6 +31,9 @@ def test_tensorboard_reads_what_was_logged(tmp_path):
     assert [value for _, value in found] == pytest.approx([value for _, value in wanted])
     tags = {"train/q", "wiring/links", "train/critic_loss", "cost/paper_flops", "time/steps_per_second"}
     assert tags <= set(events.Tags()["scalars"])
+    dormant = [(row.step, row.dormant) for row in run.diagnostics if (row.network, row.layer) == ("critic2", 1)][1:]
+    assert [(event.step, event.value) for event in events.Scalars("critic2/layer1/dormant")] == dormant
+    assert len(dormant) == 3
 
 
 def test_wandb_takes_what_was_logged(tmp_path, monkeypatch):

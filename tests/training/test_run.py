@@ -20,6 +20,7 @@ from rewirl.policies.policy import Policy
 from rewirl.storage import resume, start, verify
 from rewirl.storage.tables import Table, parse
 from rewirl.training import Episode, EvaluationRow, Observer, Run, evaluate_policy
+from rewirl.training.evaluation.critic_bias import critics_of
 from rewirl.training.evaluation.episodes import Evaluation, Snapshot, evaluation_seed
 from rewirl.training.evaluation.evaluator import Elsewhere, Here
 
@@ -176,10 +177,12 @@ def test_here_and_elsewhere_are_the_same_to_the_bit_and_in_order() -> None:
         evaluator = kind(Source("Pendulum", "Pendulum-v1"), 3, 2)
         with start(tiny.config(task="Pendulum-v1")) as run:
             for step in (0, 5, 10):
-                evaluator.submit(Snapshot.of(run.agent, step))
+                evaluator.submit(Snapshot.of(run.agent, step).with_critics(run.agent, critics_of(run.agent)))
         results.append([evaluator.next(wait=True) for _ in range(4)])
         evaluator.close()
     assert results[0] == results[1]
+    assert results[0][0]
+    assert set(results[0][0].q_bias) == {"critic1", "critic2"}
     assert results[0][3] is None
     assert results[0][0] != results[0][1], "each step has episodes of its own"
 

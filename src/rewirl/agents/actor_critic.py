@@ -26,6 +26,7 @@ class ActorCritic(WiredAgent):
     """Two critics Q_θ1, Q_θ2 on [s, a] and an actor π_φ, each an MLP of links."""
 
     actions_class: ClassVar[type[Actions]] = ActionBox
+    critic_names: ClassVar[tuple[str, ...]] = ("critic1", "critic2")
     critics_in_actor_loss: ClassVar[int] = 1
     """How many critics the actor's loss asks."""
 

@@ -40,6 +40,8 @@ class Agent(ABC):
 
     acting_name: ClassVar[str] = "actor"
     """The network that chooses actions, by its name in `networks`: it is evaluated, and saved as the policy."""
+    critic_names: ClassVar[tuple[str, ...]] = ()
+    """Networks that give Q(s, a) for [s, a], by name; the others see observations."""
 
     networks: dict[str, Network]
     """All that learn, by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from rewirl import _core
 from rewirl._core import Batch
-from rewirl.topology import Links, Rule, estimated_moments
+from rewirl.topology import Links, Rule, estimated_moments, moved_births
 
 Floats = NDArray[np.float32]
 Kind = TypeVar("Kind", bound=np.generic)
@@ -88,6 +89,7 @@ class Network:
         """Widths: inputs, hidden layers, outputs."""
         self._blocks = [layer.block for layer in links]
         self._counts = [layer.count for layer in links]
+        self._births = [np.zeros(layer.blocks, dtype=np.int64) for layer in links]
         self._act_out = np.empty(self.sizes[-1], dtype=np.float32)
         self._set_by_position(
             np.concatenate([_initial(layer, rng, sparse_init) for layer in links]), self._by_position()
@@ -198,6 +200,7 @@ class Network:
         dropped = np.setdiff1d(now.places, links.places, assume_unique=True)
         grown = np.setdiff1d(links.places, now.places, assume_unique=True)
         self._core.rewire(layer, dropped, grown)
+        self._births[layer] = moved_births(self._births[layer], now.places, dropped, grown, self._core.steps)
 
     def adapt(self, rule: Rule, rng: np.random.Generator) -> int:
         """TopologicalAdaptation (Algorithm 2) of every layer; the number of links that were replaced.
@@ -218,6 +221,9 @@ class Network:
             moments = self.second_moments[self.slots(layer)]
             fresh = estimated_moments(change.before, moments, change.grown)
             self._core.rewire(layer, change.dropped, change.grown, fresh)
+            self._births[layer] = moved_births(
+                self._births[layer], change.before.places, change.dropped, change.grown, self._core.steps
+            )
         return sum(len(change.grown) * change.before.block for change in changes.values())
 
     def dense_gradient(self, layer: int) -> Floats:
@@ -226,6 +232,24 @@ class Network:
         # Not by BLAS, whose bits depend on the number of its threads.
         gradient: Floats = np.einsum("os,is->oi", delta, x)
         return gradient
+
+    def hidden_outputs(self) -> list[Floats]:
+        """What each hidden layer passed on in the last forward, after its ReLU: (neurons, samples), the network's own
+        memory."""
+        return [self._core.layer_input(layer).array for layer in range(1, self.layers)]
+
+    def link_ages(self, layer: int) -> NDArray[np.int64]:
+        """Steps of Adam since the links of a layer grew, by position; a block of links has one age."""
+        return self._core.steps - self._births[layer]
+
+    def gradient_norm(self, layer: int, beta2: float) -> float | None:
+        """Root mean square of the norm of a layer's gradient over about the last 1 / (1 - beta2) steps of Adam, from
+        its second moments: √(Σ v / (1 - beta2^t)). None before the first step."""
+        begin, biases = self._core.ranges(layer)
+        moments = self.second_moments[begin : biases + self.sizes[layer + 1]]
+        if not self._core.steps:
+            return None
+        return math.sqrt(moments.sum(dtype=np.float64) / (1 - beta2**self._core.steps))
 
     # ----------------------------------------------------------------- state
 
@@ -279,6 +303,7 @@ class Network:
         out["steps"] = np.array(self._core.steps, dtype=np.int64)
         for layer, (links, _) in enumerate(wired):
             out[f"places.{layer}"] = links.places
+            out[f"births.{layer}"] = self._births[layer].copy()
         return out
 
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
@@ -293,6 +318,7 @@ class Network:
             if links.count != self._counts[layer]:
                 raise ValueError(f"layer {layer} has {self._counts[layer]} links, the state has {links.count}")
             wiring.append(links)
+        births = [self._births_in(state, layer, int(steps)) for layer in range(self.layers)]
         for layer, links in enumerate(wiring):
             self.rewire(layer, links)
         order = self._by_position()
@@ -300,6 +326,17 @@ class Network:
         self.first_moments[order] = flat["first_moments"]
         self.second_moments[order] = flat["second_moments"]
         self._core.steps = int(steps)
+        self._births = births
+
+    def _births_in(self, state: Mapping[str, NDArray[np.generic]], layer: int, steps: int) -> NDArray[np.int64]:
+        """States of older versions have none: their links count as old as the network."""
+        name, like = f"births.{layer}", self._births[layer]
+        if name not in state:
+            return np.zeros_like(like)
+        births = _same_kind(name, state, like).astype(np.int64)
+        if len(births) and not (births.min() >= 0 and births.max() <= steps):
+            raise ValueError(f"{name} must be steps from 0 to {steps}")
+        return births
 
     def bytes(self) -> dict[str, int]:
         """Memory that the network holds, by what it is for (activations of a batch not included)."""

@@ -31,6 +31,7 @@ class RunFolder:
         self.config = path / "config.toml"
         self.status = path / "status.json"
         self.evaluations = path / "evaluations.csv"
+        self.diagnostics = path / "diagnostics.csv"
         self.progress = path / "progress.csv"
         self.wiring = path / "wiring.bin"
         self.about = path / "about.json"
@@ -65,8 +66,8 @@ class RunFolder:
 
     def discard(self) -> None:
         """Removes the files of a run that could not start; the lock belongs to its holder."""
-        files = [self.config, self.status, self.evaluations, self.progress, self.wiring, self.about, self.policy]
-        for file in (*files, self.best_policy, self.initial_policy, self.initial_source, self.replay):
+        files = [self.config, self.status, self.evaluations, self.diagnostics, self.progress, self.wiring, self.about]
+        for file in (*files, self.policy, self.best_policy, self.initial_policy, self.initial_source, self.replay):
             file.unlink(missing_ok=True)
         self.clean()
         with suppress(OSError):

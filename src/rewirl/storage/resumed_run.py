@@ -144,7 +144,9 @@ def _load(
         run.load_state(state)
         differing = checkpoint.differing_versions(state)
         checkpoint.check_all_read(state)
-        if not store.open_tables(run, files["evaluations.csv"], files["progress.csv"]):
+        # Checkpoints of older versions have no diagnostics: they begin here.
+        tables = files["evaluations.csv"], files["progress.csv"], files.get("diagnostics.csv", b"")
+        if not store.open_tables(run, *tables):
             run.tell(f"{place.wiring} is damaged: the history of the wiring has gaps")
         if "best_policy.safetensors" in files:
             store.best = files["best_policy.safetensors"]

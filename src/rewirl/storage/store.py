@@ -19,7 +19,7 @@ from rewirl.storage.replay_file import ReplayFile
 from rewirl.storage.tables import Table, parse
 from rewirl.storage.wiring_log import WiringLog
 from rewirl.training.config import RunConfig
-from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.training.run import Run
 
 SMALL_REPLAY = 16 * 2**20
@@ -34,6 +34,7 @@ class FolderStore:
         place.refuse_links()
         self._lock = Lock(place.path)
         self._evaluations = Table(EvaluationRow, place.evaluations)
+        self._diagnostics = Table(DiagnosticsRow, place.diagnostics)
         self._progress = Table(Episode, place.progress)
         self._wiring = WiringLog(None)
         self.last_step = 0
@@ -51,16 +52,21 @@ class FolderStore:
     def folder(self) -> Path:
         return self.place.path
 
-    def open_tables(self, run: Run, evaluations: bytes = b"", progress: bytes = b"") -> bool:
+    def open_tables(self, run: Run, evaluations: bytes = b"", progress: bytes = b"", diagnostics: bytes = b"") -> bool:
         """Restores the files to their content at a checkpoint, or to nothing; False if the wiring log has gaps."""
         run.log.rows = parse(EvaluationRow, evaluations) if evaluations else []
+        run.log.diagnostics = parse(DiagnosticsRow, diagnostics) if diagnostics else []
         self._evaluations.begin(evaluations)
+        self._diagnostics.begin(diagnostics)
         self._progress.begin(progress)
         self._wiring = WiringLog(self.place.wiring if run.costs.sparsity else None)
         return self._wiring.begin(run.agent.networks, len(run.log.rows) + len(run.log.pending))
 
     def add_evaluation(self, row: EvaluationRow) -> None:
         self._evaluations.add(row)
+
+    def add_diagnostics(self, row: DiagnosticsRow) -> None:
+        self._diagnostics.add(row)
 
     def add_episode(self, episode: Episode) -> None:
         self._progress.add(episode)
@@ -70,10 +76,12 @@ class FolderStore:
 
     def flush(self) -> None:
         self._evaluations.flush()
+        self._diagnostics.flush()
         self._progress.flush()
 
     def close_tables(self) -> None:
         self._evaluations.close()
+        self._diagnostics.close()
         self._progress.close()
         self._wiring.close()
 
@@ -97,6 +105,7 @@ class FolderStore:
         files = {
             "config.toml": run.config_file,
             "evaluations.csv": self._evaluations.content(),
+            "diagnostics.csv": self._diagnostics.content(),
             "progress.csv": self._progress.content(),
         }
         if self.best is not None:

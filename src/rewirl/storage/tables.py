@@ -1,4 +1,4 @@
-"""evaluations.csv and progress.csv: tables that grow row by row."""
+"""evaluations.csv, diagnostics.csv and progress.csv: tables that grow row by row."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import IO, Any, Generic, TypeVar
 
 from rewirl.files import open_file
 from rewirl.storage.disk_errors import complaining
-from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.untrusted import decoded, finite, whole
 
-Row = TypeVar("Row", EvaluationRow, Episode)
+Row = TypeVar("Row", EvaluationRow, DiagnosticsRow, Episode)
 
 
 class Table(Generic[Row]):
@@ -144,7 +144,7 @@ def _value(kind: str, text: str) -> int | float | str | None:
         return text
     if kind.endswith("None") and not text:
         return None
-    return count(text) if kind == "int" else finite(text)
+    return count(text) if kind.startswith("int") else finite(text)
 
 
 def _line(values: object) -> bytes:

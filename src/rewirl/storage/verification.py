@@ -15,7 +15,7 @@ from rewirl.storage.initial_samples import kept
 from rewirl.storage.replay_file import ReplayFile
 from rewirl.storage.tables import parse
 from rewirl.training.config import RunConfig
-from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.training.replay import Shape
 from rewirl.untrusted import read_bytes
 
@@ -83,7 +83,12 @@ def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
     parse(EvaluationRow, files["evaluations.csv"])
     if place.replay.exists() or step < config.steps:
         ReplayFile.load(place.replay, config.replay_size, shape, state, writable=False)
-    for name, now in (("evaluations.csv", place.evaluations), ("progress.csv", place.progress)):
+    tables = [place.evaluations, place.progress]
+    if place.diagnostics.name in files:  # older versions had none
+        parse(DiagnosticsRow, files[place.diagnostics.name])
+        tables.append(place.diagnostics)
+    for now in tables:
+        name = now.name
         if not now.is_file() or not now.read_bytes().startswith(files[name]):
             raise Damaged(f"{now} does not start with the content of {path / name}")
 
@@ -94,7 +99,11 @@ def _tables(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
     problems = list(_about(place.evaluations, lambda: _evaluation_steps(place.evaluations, config)))
     yield from problems
     yield from _about(place.progress, lambda: _episode_steps(place.progress))
-    if place.wiring.exists() and not problems:  # cannot be checked with invalid rows
+    if problems:
+        return  # the others cannot be checked with invalid rows
+    if place.diagnostics.exists():
+        yield from _about(place.diagnostics, lambda: _diagnosed_steps(place))
+    if place.wiring.exists():
         yield from _about(place.wiring, lambda: _wiring(place))
 
 
@@ -105,6 +114,16 @@ def _evaluation_steps(path: Path, config: RunConfig) -> None:
     right = list(range(0, steps[-1] + 1, every)) if steps and config.eval_every else []
     if [step for step in steps if step % every == 0] != right or sorted(set(steps)) != steps:
         raise Damaged(f"{path} has a duplicate or missing row: steps are {steps} and should have {right} among them")
+
+
+def _diagnosed_steps(place: RunFolder) -> None:
+    """Rows of an older version's evaluations may be missing, at the start."""
+    layers: dict[int, list[tuple[str, int]]] = {}
+    for row in parse(DiagnosticsRow, read_bytes(place.diagnostics)):
+        layers.setdefault(row.step, []).append((row.network, row.layer))
+    steps = [row.step for row in parse(EvaluationRow, read_bytes(place.evaluations))]
+    if list(layers) != steps[len(steps) - len(layers) :] or len(set(map(tuple, layers.values()))) > 1:
+        raise Damaged(f"{place.diagnostics} has a duplicate or missing row: each evaluation has one for every layer")
 
 
 def _episode_steps(path: Path) -> None:

@@ -5,7 +5,7 @@ Knows no networks and no reinforcement learning.
 
 from rewirl.topology.initial import DEFAULT_SPARSITY, erdos_renyi, layer_counts, link_counts, wire
 from rewirl.topology.links import Links
-from rewirl.topology.new_links import estimated_moments
+from rewirl.topology.new_links import estimated_moments, moved_births
 from rewirl.topology.rules import RULES, SET, Change, Dense, DropAndGrow, RigL, Rule, Static, as_rule
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "estimated_moments",
     "layer_counts",
     "link_counts",
+    "moved_births",
     "wire",
 ]

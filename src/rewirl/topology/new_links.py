@@ -1,4 +1,4 @@
-"""Where Adam starts with a link that has just grown."""
+"""Links that have just grown: where Adam starts with them, and when they grew."""
 
 from __future__ import annotations
 
@@ -34,6 +34,23 @@ def estimated_moments(links: Links, moments: Floats, grown: NDArray[np.int64]) -
     )
     estimates = of_input[grown // blocks_out, None] * of_output[grown % blocks_out] / mean
     return np.asarray(estimates, dtype=np.float32).ravel()
+
+
+def moved_births(
+    births: NDArray[np.int64],
+    places: NDArray[np.int64],
+    dropped: NDArray[np.int64],
+    grown: NDArray[np.int64],
+    step: int,
+) -> NDArray[np.int64]:
+    """The steps at which a layer's links grew, by position, after some went and some came.
+
+    >>> moved_births(np.array([0, 5, 0]), np.array([1, 4, 6]), np.array([4]), np.array([3]), step=9)
+    array([0, 9, 0])
+    """
+    gone = np.searchsorted(places, dropped)
+    kept = np.delete(places, gone)
+    return np.insert(np.delete(births, gone), np.searchsorted(kept, grown), step)
 
 
 def _means(

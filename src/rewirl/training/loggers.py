@@ -147,7 +147,10 @@ class LogTo(Observer):
     def on_evaluation(self, run: Run, row: EvaluationRow) -> None:
         numbers = {name: value for name, value in vars(row).items() if isinstance(value, (int, float))}
         del numbers["step"]
-        self._log(run, row.step, {f"{_OF.get(name, 'train')}/{name}": value for name, value in numbers.items()})
+        tagged = {f"{_OF.get(name, 'train')}/{name}": value for name, value in numbers.items()}
+        for layer in run.diagnostics_at(row.step):
+            tagged |= {f"{layer.network}/layer{layer.layer}/{name}": value for name, value in layer.measured().items()}
+        self._log(run, row.step, tagged)
 
     def _log(self, run: Run, step: int, numbers: dict[str, float]) -> None:
         for name, logger in list(self._loggers):

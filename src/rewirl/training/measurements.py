@@ -1,4 +1,4 @@
-"""What a run measures: one row per evaluation and per training episode."""
+"""What a run measures: one row per evaluation, per layer at each evaluation, and per training episode."""
 
 from __future__ import annotations
 
@@ -63,3 +63,32 @@ class Episode:
     """Environment steps when it ended."""
     return_: float
     length: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnosticsRow:
+    """A layer of a network at an evaluation: a row of diagnostics.csv. Empty: not known, or not measured there."""
+
+    step: int
+    """Environment steps."""
+    network: str
+    layer: int
+    """From 1; the last one is linear and has no dead or dormant neurons."""
+    neurons: int
+    dead: int | None = None
+    """Neurons that were 0 on the whole sample."""
+    dormant: int | None = None
+    """Neurons whose mean activity was at most 2.5% of their layer's mean; includes the dead ones."""
+    effective_rank: int | None = None
+    """Of the outputs of the last hidden layer."""
+    gradient_norm: float | None = None
+    """Root mean square over the latest updates, from Adam's second moments."""
+    link_age: float | None = None
+    """Mean age of the links, in updates of the network."""
+    q_bias: float | None = None
+    """In the last layer of a critic: mean of its values minus the discounted returns of the evaluation."""
+
+    def measured(self) -> dict[str, float]:
+        """The numbers that this layer has, by name."""
+        names = ("dead", "dormant", "effective_rank", "gradient_norm", "link_age", "q_bias")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}

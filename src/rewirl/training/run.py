@@ -20,7 +20,7 @@ from rewirl.training.evaluation.episodes import Snapshot
 from rewirl.training.evaluation.evaluator import Elsewhere, Evaluator, Here
 from rewirl.training.first_steps import InitialPolicy
 from rewirl.training.loop import Loop
-from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.training.observers import Everyone, Observer
 from rewirl.training.replay import Replay, Shape
 from rewirl.training.run_log import RunLog
@@ -172,6 +172,15 @@ class Run:
     def evaluations(self) -> list[EvaluationRow]:
         """All so far, including those before a resume."""
         return self.log.rows
+
+    @property
+    def diagnostics(self) -> list[DiagnosticsRow]:
+        """A row for each layer at each complete evaluation, including those before a resume."""
+        return self.log.diagnostics
+
+    def diagnostics_at(self, step: int) -> list[DiagnosticsRow]:
+        """Those of one evaluation."""
+        return [row for row in self.log.diagnostics if row.step == step]
 
     @property
     def best(self) -> EvaluationRow | None:

@@ -7,13 +7,15 @@ import resource
 import sys
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rewirl.agents import Agent, Costs, Diverged
 from rewirl.nn import Network
+from rewirl.training.evaluation.critic_bias import Critic, critics_of
+from rewirl.training.evaluation.diagnostics import diagnose
 from rewirl.training.evaluation.episodes import Evaluation, Snapshot
-from rewirl.training.measurements import NETWORKS, STATISTICS, EvaluationRow
+from rewirl.training.measurements import NETWORKS, STATISTICS, DiagnosticsRow, EvaluationRow
 from rewirl.training.state import State
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ class Pending:
     acted: int
     """Actions that the policy had chosen in training by then."""
     snapshot: Snapshot
+    diagnostics: list[DiagnosticsRow] = field(default_factory=list)
+    """Of its step; they lack the critic bias."""
 
     def __post_init__(self) -> None:
         unknown = ("return_mean", "return_std", "return_min", "return_max", "length_mean", "full_flops")
@@ -46,6 +50,7 @@ class RunLog:
     def __init__(self, costs: Costs, store: Store | None) -> None:
         self._costs, self._store = costs, store
         self.rows: list[EvaluationRow] = []
+        self.diagnostics: list[DiagnosticsRow] = []
         self.pending: deque[Pending] = deque()
         self.evaluation_steps = 0
         self.row_step, self.row_seconds = 0, 0.0
@@ -56,11 +61,20 @@ class RunLog:
             "evaluation_steps": self.evaluation_steps,
             "row_step": self.row_step,
             "row_seconds": self.row_seconds,
-            "pending": [{"values": pending.values, "acted": pending.acted} for pending in self.pending],
+            "pending": [
+                {
+                    "values": pending.values,
+                    "acted": pending.acted,
+                    "diagnostics": [asdict(row) for row in pending.diagnostics],
+                }
+                for pending in self.pending
+            ],
         }
         state = State(values)
         for number, pending in enumerate(self.pending):
             state.add_arrays(f"pending.{number}.", pending.snapshot.state)
+            for name, critic in pending.snapshot.critics.items():
+                state.add_arrays(f"pending_critics.{number}.{name}.", critic.arrays)
         return state
 
     def load_state(self, state: State, agent: Agent) -> None:
@@ -71,7 +85,9 @@ class RunLog:
         for number, row in enumerate(state.tables("pending")):
             snapshot = Snapshot.with_state(agent, row["values"]["step"], state.part(f"pending.{number}."))
             snapshot.network()  # ValueError if it is none
-            self.pending.append(Pending(row["values"], row["acted"], snapshot))
+            diagnostics = [DiagnosticsRow(**values) for values in row.get("diagnostics", [])]
+            snapshot = snapshot.with_critics(agent, _saved_critics(agent, state, number))
+            self.pending.append(Pending(row["values"], row["acted"], snapshot, diagnostics))
 
     @property
     def begun(self) -> bool:
@@ -108,7 +124,9 @@ class RunLog:
         self.row_step, self.row_seconds = step, seconds
         if self._store:
             self._store.add_wiring(agent.networks)
-        self.pending.append(Pending(values, run.loop.acted, Snapshot.of(agent, step)))
+        snapshot = Snapshot.of(agent, step).with_critics(agent, critics_of(agent))
+        diagnostics = diagnose(agent, run.loop.replay, run.config.seed, step)
+        self.pending.append(Pending(values, run.loop.acted, snapshot, diagnostics))
         return self.pending[-1]
 
     def close_row(self, evaluation: Evaluation) -> tuple[EvaluationRow, bool]:
@@ -126,9 +144,29 @@ class RunLog:
         )
         is_best = all(row.return_mean > other.return_mean for other in self.rows)
         self.rows.append(row)
+        diagnostics = [_with_bias(layer, pending.diagnostics, evaluation) for layer in pending.diagnostics]
+        self.diagnostics += diagnostics
         if self._store:
             self._store.add_evaluation(row)
+            for layer in diagnostics:
+                self._store.add_diagnostics(layer)
         return row, is_best
+
+
+def _saved_critics(agent: Agent, state: State, number: int) -> dict[str, Critic]:
+    """The critics of a pending row; none in checkpoints of older versions."""
+    critics = {}
+    for name in agent.critic_names:
+        if arrays := state.part(f"pending_critics.{number}.{name}."):
+            critics[name] = Critic.with_arrays(agent.networks[name], arrays)
+            critics[name].network()  # ValueError if it is none
+    return critics
+
+
+def _with_bias(row: DiagnosticsRow, rows: list[DiagnosticsRow], evaluation: Evaluation) -> DiagnosticsRow:
+    """A critic's bias belongs to its last layer."""
+    last = max(other.layer for other in rows if other.network == row.network)
+    return replace(row, q_bias=evaluation.q_bias.get(row.network)) if row.layer == last else row
 
 
 def own_memory_mb() -> float:

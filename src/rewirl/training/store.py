@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rewirl.nn import Network
 from rewirl.policies.policy import Policy
-from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 
 if TYPE_CHECKING:
     from rewirl.training.run import Run
@@ -28,6 +28,8 @@ class Store(Protocol):
     def folder(self) -> Path: ...
 
     def add_evaluation(self, row: EvaluationRow) -> None: ...
+
+    def add_diagnostics(self, row: DiagnosticsRow) -> None: ...
 
     def add_episode(self, episode: Episode) -> None: ...
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from rewirl.cli.ui.page.inspect_page import page
+from rewirl.cli.ui.page.inspect_page import DIAGNOSTICS, diagnostic_cells, page
 from rewirl.cli.ui.parser import Parser, whole
 from rewirl.cli.ui.policy_path import file_at
 from rewirl.cli.ui.tables import count, show, table
@@ -73,7 +73,10 @@ def run(args: argparse.Namespace) -> None:
 
 def report(seen: Inspection, features: int) -> RenderableType:
     """The whole report for the terminal."""
-    parts: list[RenderableType] = [*headline(seen), _networks(seen), _features(seen, features)]
+    parts: list[RenderableType] = [*headline(seen), _networks(seen)]
+    if seen.diagnostics:
+        parts.append(_diagnostics(seen))
+    parts.append(_features(seen, features))
     if seen.movement is not None:
         parts += [_movement(seen.movement), Text(str(seen.movement))]
     parts += [Text(f"Note: {note}", style="yellow") for note in seen.notes]
@@ -120,6 +123,15 @@ def _networks(seen: Inspection) -> RenderableType:
             rows.add_row(_named(network, seen) if number == 0 else "", *about)
     told = "Dead: hidden neurons without incoming or outgoing links, or never active in the episodes."
     return Group(rows, Text(told, style="dim"))
+
+
+def _diagnostics(seen: Inspection) -> RenderableType:
+    rows = table("diagnostics", "layer", *DIAGNOSTICS.values(), right=tuple(DIAGNOSTICS.values()))
+    for row in seen.diagnostics:
+        cells = diagnostic_cells(row)
+        rows.add_row(row.network if row.layer == 1 else "", f"{row.layer}", *cells)
+    about = f"At step {seen.diagnostics[0].step:,}. Dead and dormant: of all neurons, on transitions of the replay."
+    return Group(rows, Text(about, style="dim"))
 
 
 def _named(network: Wired, seen: Inspection) -> str:

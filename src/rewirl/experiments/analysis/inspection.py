@@ -19,9 +19,12 @@ from rewirl.policies.policy import Policy, PolicyLayer
 from rewirl.storage import checkpoint
 from rewirl.storage.checkpoint import UNFIT
 from rewirl.storage.folder import RunFolder, RunInfo, inspect_run
+from rewirl.storage.tables import parse, whole_lines
 from rewirl.training.config import RunConfig
 from rewirl.training.evaluation.episodes import Evaluation
 from rewirl.training.evaluation.rollout import watch
+from rewirl.training.measurements import DiagnosticsRow
+from rewirl.untrusted import read_bytes
 
 Counts = NDArray[np.int64]
 Shares = NDArray[np.float64]
@@ -120,6 +123,8 @@ class Inspection:
     activity: Activity | None
     notes: Sequence[str]
     """Why something is not known."""
+    diagnostics: Sequence[DiagnosticsRow] = ()
+    """Of each layer at the last evaluation up to the policy's step; none for runs of older versions."""
 
     @property
     def actor(self) -> Wired:
@@ -194,6 +199,7 @@ def look(file: Path, *, episodes: int = 3, seed: int = 0) -> Inspection:
     networks = [Wired("q" if policy.is_discrete else "actor", step, policy.layers)]
     notes: list[str] = []
     info = movement = None
+    diagnostics: list[DiagnosticsRow] = []
     if file in (place.policy, place.best_policy) and place.config.is_file():
         info = inspect_run(place.path)
     if info and not info.config:
@@ -207,7 +213,9 @@ def look(file: Path, *, episodes: int = 3, seed: int = 0) -> Inspection:
         elif others:
             notes.append("the critics are left out: those in the checkpoint belong to the latest policy")
         movement = _movement(place, info.config, step, notes)
-    return Inspection(policy, info, networks, movement, _activity(policy, episodes, seed, notes), notes)
+        diagnostics = _diagnostics(place, info.config.steps if step is None else step, notes)
+    activity = _activity(policy, episodes, seed, notes)
+    return Inspection(policy, info, networks, movement, activity, notes, diagnostics)
 
 
 def _step(policy: Policy) -> int | None:
@@ -247,6 +255,18 @@ def _movement(place: RunFolder, config: RunConfig, step: int | None, notes: list
     if found is None:
         notes.append("the history of the wiring is unknown: no evaluation was logged in wiring.bin")
     return found
+
+
+def _diagnostics(place: RunFolder, step: int, notes: list[str]) -> list[DiagnosticsRow]:
+    if not place.diagnostics.exists():
+        return []
+    try:
+        rows = parse(DiagnosticsRow, whole_lines(read_bytes(place.diagnostics)))
+    except (OSError, ValueError) as error:
+        notes.append(f"the diagnostics are not known: {place.diagnostics.name} cannot be read ({error})")
+        return []
+    last = max((row.step for row in rows if row.step <= step), default=None)
+    return [row for row in rows if row.step == last]
 
 
 def _activity(policy: Policy, episodes: int, seed: int, notes: list[str]) -> Activity | None:

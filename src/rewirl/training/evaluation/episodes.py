@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from rewirl.envs.environment import Environment, EnvLike, Floats, Misbehaved, So
 from rewirl.errors import Failed, Refused
 from rewirl.nn import Network
 from rewirl.policies.policy import Policy, PolicyLayer
-from rewirl.topology import Links
+from rewirl.training.evaluation.critic_bias import Critic, Visit, Visits, rebuilt
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Evaluation:
 
     returns: tuple[float, ...]
     lengths: tuple[int, ...]
+    q_bias: Mapping[str, float] = field(default_factory=dict, repr=False)
+    """Critic bias by the critic's name, where critics were given."""
 
     @property
     def mean(self) -> float:
@@ -49,19 +51,28 @@ class Evaluation:
         return sum(self.lengths)
 
 
-def evaluate(act: Callable[[Floats], Floats], env: Environment, episodes: int, seed: int) -> Evaluation:
-    """Depends only on the seed, not on earlier evaluations."""
+def evaluate(
+    act: Callable[[Floats], Floats], env: Environment, episodes: int, seed: int, visits: Visits | None = None
+) -> Evaluation:
+    """Depends only on the seed, not on earlier evaluations. `visits` receives the episodes."""
     returns, lengths = [], []
     step = env.step
     for episode in range(episodes):
         obs = env.reset(seed if episode == 0 else None)
         total, length, ended = 0.0, 0, False
+        taken: list[Visit] = []
         with np.errstate(over="ignore", invalid="ignore"):
             while not ended:
-                obs, reward, terminated, truncated = step(act(obs))
+                action = act(obs)
+                following, reward, terminated, truncated = step(action)
+                if visits:
+                    taken.append(Visit(obs, action, reward))
+                obs = following
                 total += reward
                 length += 1
                 ended = terminated or truncated
+        if visits:
+            visits.add_episode(taken, None if terminated else (obs, act(obs)))
         returns.append(total)
         lengths.append(length)
     return Evaluation(tuple(returns), tuple(lengths))
@@ -105,10 +116,18 @@ class Snapshot:
     sizes: tuple[int, ...]
     blocks: tuple[int, ...]
     state: Mapping[str, NDArray[np.generic]]
+    critics: Mapping[str, Critic] = field(default_factory=dict)
+    """Critics of the same step, by name, whose bias is measured."""
+    gamma: float = 0.0
+    """The discount of their values."""
 
     @classmethod
     def of(cls, agent: Agent, step: int) -> Snapshot:
         return cls.with_state(agent, step, agent.acting.state())
+
+    def with_critics(self, agent: Agent, critics: Mapping[str, Critic]) -> Snapshot:
+        """The same, to be evaluated with these critics of the agent."""
+        return replace(self, critics=critics, gamma=agent.options.gamma)
 
     @classmethod
     def with_state(cls, agent: Agent, step: int, state: Mapping[str, NDArray[np.generic]]) -> Snapshot:
@@ -118,13 +137,7 @@ class Snapshot:
 
     def network(self) -> Network:
         """A separate network; ValueError if the state does not fit."""
-        links = [
-            Links(n_in, n_out, block, self.state[f"places.{layer}"])  # type: ignore[arg-type]
-            for layer, (n_in, n_out, block) in enumerate(zip(self.sizes, self.sizes[1:], self.blocks, strict=False))
-        ]
-        network = Network(links, np.random.default_rng(0))
-        network.load_state(self.state)
-        return network
+        return rebuilt(self.sizes, self.blocks, self.state)
 
     def acting(self, actions: Actions) -> Callable[[Floats], Floats]:
         """The deterministic action for an observation, in units of the policy: TD3's output, SAC's mean, DQN's best."""

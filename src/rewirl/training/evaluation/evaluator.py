@@ -6,6 +6,7 @@ import multiprocessing
 import pickle
 import signal
 from collections import deque
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from rewirl import nn
 from rewirl.envs.environment import Environment, Misbehaved, Source, close
 from rewirl.envs.task_names import import_module_of
 from rewirl.errors import Refused
+from rewirl.training.evaluation.critic_bias import Visits, biases
 from rewirl.training.evaluation.episodes import Evaluation, Snapshot, evaluate, evaluation_seed
 
 
@@ -121,7 +123,9 @@ class Elsewhere:
 def _evaluation(snapshot: Snapshot, env: Environment, seed: int, episodes: int) -> Evaluation:
     own = evaluation_seed(seed, snapshot.step)
     try:
-        return evaluate(snapshot.acting(env.actions), env, episodes, own)
+        visits = Visits(snapshot.gamma) if snapshot.critics else None
+        evaluation = evaluate(snapshot.acting(env.actions), env, episodes, own, visits)
+        return replace(evaluation, q_bias=biases(snapshot.critics, visits)) if visits else evaluation
     except Misbehaved as error:
         raise Misbehaved(f"{error}, in the evaluation at step {snapshot.step} with seed {own}") from error
 

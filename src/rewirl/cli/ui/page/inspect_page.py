@@ -15,11 +15,22 @@ from rewirl.envs.catalogue import action_names, observation_names
 from rewirl.experiments.analysis.inspection import Feature, Inspection
 from rewirl.experiments.analysis.wiring_history import Movement, layer_name
 from rewirl.policies.policy import PolicyLayer
+from rewirl.training.measurements import DiagnosticsRow
 
 MOST = 40
 """Features that are drawn: more would be too small to read."""
 COLUMNS = 100
 """Points in time that a heat map shows."""
+
+DIAGNOSTICS = {
+    "dead": "dead",
+    "dormant": "dormant",
+    "effective_rank": "effective rank",
+    "gradient_norm": "gradient norm",
+    "link_age": "age of links",
+    "q_bias": "critic bias",
+}
+"""Columns of diagnostics.csv, and their names for people."""
 
 
 def page(seen: Inspection) -> str:
@@ -28,6 +39,7 @@ def page(seen: Inspection) -> str:
     method, task = policy.metadata.get("method", policy.algorithm), policy.task or "an unknown task"
     sections = [
         _section("Networks", _networks(seen)),
+        _section("Training diagnostics", _diagnostics(seen)),
         _section("What it looks at", _features(seen)),
         _section(f"Wiring of the {seen.actor.name} network", _wiring(seen)),
         _section("How the wiring changed", _movement(seen)),
@@ -73,6 +85,28 @@ def _networks(seen: Inspection) -> str:
     names = ("network", "layer", "links", "of dense", "no input", "no output", "never active")
     told = "Dead: hidden neurons without incoming or outgoing links, or never active in the episodes."
     return f"{_table(names, rows)}<p class='small'>{told}</p>"
+
+
+def diagnostic_cells(row: DiagnosticsRow) -> list[str]:
+    """The columns of `DIAGNOSTICS` for a layer."""
+    measured = row.measured()
+    formats = {"gradient_norm": ".3g", "link_age": ",.0f", "q_bias": "+,.1f"}
+    cells = {name: format(value, formats.get(name, "")) for name, value in measured.items()}
+    for name in measured.keys() & {"dead", "dormant"}:
+        cells[name] += f" of {row.neurons}"
+    return [cells.get(name, "") for name in DIAGNOSTICS]
+
+
+def _diagnostics(seen: Inspection) -> str:
+    if not seen.diagnostics:
+        return ""
+    rows = [
+        f"<tr><th>{escape(row.network)}</th><td>{row.layer}</td>"
+        f"{''.join(f'<td>{cell}</td>' for cell in diagnostic_cells(row))}</tr>"
+        for row in seen.diagnostics
+    ]
+    told = f"At step {seen.diagnostics[0].step:,}. Dead and dormant neurons: on transitions of the replay."
+    return f"{_table(('network', 'layer', *DIAGNOSTICS.values()), rows)}<p class='small'>{told}</p>"
 
 
 def _features(seen: Inspection) -> str:
