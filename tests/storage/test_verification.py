@@ -20,6 +20,7 @@ from rewirl.cli import main
 from rewirl.errors import Failed, Refused
 from rewirl.storage import checkpoint, inspect_run, resume, start, verify
 from rewirl.training import RunConfig
+from rewirl.training.state import State
 
 
 def test_a_run_without_evaluations_has_no_best_policy(tmp_path: Path) -> None:
@@ -50,6 +51,39 @@ def test_a_bad_row_blames_its_own_file_alone(tmp_path: Path) -> None:
     found = verify(tmp_path / "run")
     assert found
     assert all("evaluations.csv" in problem and "wiring.bin" not in problem for problem in found)
+
+
+def test_diagnostics_that_lack_or_repeat_a_row(tmp_path: Path) -> None:
+    tiny.train(tmp_path / "run")
+    path = tmp_path / "run" / "diagnostics.csv"
+    lines = path.read_bytes().splitlines(keepends=True)
+    for wrong in (lines[:-1], [*lines, lines[-1]], [*lines[:10], *lines[19:]]):
+        path.write_bytes(b"".join(wrong))
+        assert any("diagnostics.csv has a duplicate or missing row" in problem for problem in verify(tmp_path / "run"))
+    with resume(tmp_path / "run"):
+        pass
+    assert path.read_bytes() == b"".join(lines)
+
+
+def test_runs_of_older_versions_have_no_diagnostics_until_they_are_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = checkpoint.save
+
+    def as_before(folder: Path, step: int, state: State, files: dict[str, bytes], *more: Any) -> Path:
+        del files["diagnostics.csv"]
+        return save(folder, step, state, files, *more)
+
+    monkeypatch.setattr(checkpoint, "save", as_before)
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(320)
+    monkeypatch.undo()
+    (tmp_path / "run" / "diagnostics.csv").unlink()
+    assert verify(tmp_path / "run") == []
+    with resume(tmp_path / "run") as run:
+        run.train()
+        assert {row.step for row in run.diagnostics} == {450, 600}
+    assert verify(tmp_path / "run") == []
 
 
 @pytest.mark.parametrize("eval_every", [0, 150, 250])

@@ -14,7 +14,9 @@ from rewirl.cli import main
 from rewirl.experiments.analysis.inspection import look
 from rewirl.policies import Policy, PolicyLayer
 from rewirl.storage import start
+from rewirl.storage.tables import parse
 from rewirl.training import RunConfig
+from rewirl.training.measurements import DiagnosticsRow
 
 SIZES = {"batch": 16, "steps": 500, "random_steps": 100, "eval_every": 100, "eval_episodes": 1}
 TINY = {"hidden": (16, 16), "adapt_every": 50, "lambdas": (1.5, 4.0), **SIZES}
@@ -49,11 +51,16 @@ def cells(text: str, first: str) -> list[str]:
 
 def test_the_terminal_says_what_the_files_hold(capsys, folder):
     text = said(capsys, folder)
+    text, diagnostics = text.split("\n diagnostics ")[0] + text.split("transitions of the replay.")[1], text
     policy = Policy.load(folder / "policy.safetensors")
     assert "ds-td3 on Pendulum-v1, seed 3 at step 500 of 500" in text
     assert cells(text, "actor ")[:4] == ["3", "→", "16", str(policy.links[0])]
     for name, column in (("cosine of angle", 0), ("sine of angle", 1), ("angular speed", 2)):
         assert cells(text, name)[0] == str(np.count_nonzero(policy.layers[0].columns == column))
+    first, *_, last = parse(DiagnosticsRow, (folder / "diagnostics.csv").read_bytes())[-9:]
+    shown = cells(diagnostics.split("\n diagnostics ")[1], "actor ")
+    assert shown[:7] == ["1", f"{first.dead}", "of", "16", f"{first.dormant}", "of", "16"]
+    assert f"{last.q_bias:+,.1f}" in diagnostics
     assert "torque" in text
     assert "3 observations → 1 action, widths 3 → 16 → 16 → 1" in text
     assert "8 rewirings replaced" in text
