@@ -61,7 +61,9 @@ def test_a_dense_method_reaches_its_own_return(tmp_path: Path) -> None:
 
 
 def test_a_run_is_measured_as_if_it_had_ended_at_a_step(tmp_path: Path) -> None:
-    run = load_run(write_run(tmp_path / "run", np.arange(41.0), method="td3", steps=200_000, speed=100.0))
+    run = load_run(
+        write_run(tmp_path / "run", np.arange(41.0), method="td3", steps=200_000, random_steps=25_000, speed=100.0)
+    )
     whole, half = measure(run, 200_000), measure(run, 100_000)
     assert whole.final_return == np.arange(31, 41).mean()
     assert half.final_return == np.arange(11, 21).mean()

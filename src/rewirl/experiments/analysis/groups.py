@@ -14,7 +14,7 @@ from rewirl.experiments.analysis.number_format import steps_text
 from rewirl.experiments.analysis.smoothing import smoothed
 from rewirl.experiments.analysis.trained_runs import Floats, Ints, TrainedRun
 from rewirl.experiments.paper.published import TASKS
-from rewirl.training.config import LINKS, REWIRING, RunConfig
+from rewirl.training.config import BY_LENGTH, LINKS, REWIRING, RunConfig
 
 NO_VARIANT = RunConfig.FREE | {"method", "task", "seed", "eval_every", "eval_episodes"}
 """Fields of a config that do not make another variant of a method."""
@@ -160,10 +160,16 @@ def settings_of(run: TrainedRun) -> Settings:
     """What differs in a run from the defaults of its method on its task."""
     given = run.config.items()
     default = RunConfig.resolve(method=run.config.method, task=run.config.task).items()
+    # Of settings that follow from the length of a run, what this run would have by default is no difference either.
+    by_length = RunConfig.resolve(**{name: value for name, value in given.items() if name not in BY_LENGTH}).items()
     if run.start is not None:
         given = {**given, "initial_samples": run.start}
     return tuple(
-        (name, value) for name, value in given.items() if name not in NO_VARIANT and default.get(name) != value
+        (name, value)
+        for name, value in given.items()
+        if name not in NO_VARIANT
+        and default.get(name) != value
+        and not (name in BY_LENGTH and by_length.get(name) == value)
     )
 
 
