@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import gymnasium
@@ -51,6 +51,8 @@ class Source:
     task: str
     """Its name for display."""
     env: EnvLike
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """For gymnasium.make, if it is made by name."""
 
     def make(self) -> Env:
         """The environment to train in."""
@@ -76,7 +78,7 @@ class Source:
 
     def _new(self) -> Env:
         if isinstance(self.env, str):
-            return make_by_name(self.env)
+            return make_by_name(self.env, **self.arguments)
         try:
             made = self.env()  # type: ignore[operator]
         except RAISED as error:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents.methods import method
-from rewirl.envs.environment import EnvLike, Source, wrappers_of
+from rewirl.envs.environment import EnvLike, wrappers_of
 from rewirl.errors import Refused
 from rewirl.policies import sealed_file
 from rewirl.policies.policy import AGENT, AGENT_FORMAT, Policy, PolicyFileError
@@ -92,7 +92,7 @@ def load_agent(
 ) -> Run:
     """A run in memory that continues the saved one."""
     config, state = config or file.config, file.state
-    run = Run(config, Source(config.task, config.task if env is None else env), None, observers)
+    run = Run(config, config.source(env), None, observers)
     try:
         sizes = (state.whole("n_obs"), state.whole("n_act"))
         if run.shape != sizes:

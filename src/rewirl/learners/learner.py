@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rewirl.envs.environment import EnvLike, Source, close
+from rewirl.envs.environment import EnvLike, close
 from rewirl.errors import Refused
 from rewirl.learners import sb3_names
 from rewirl.learners.agent_file import load_agent, read_agent, save_agent
@@ -183,8 +183,7 @@ class Learner:
 
     def evaluate(self, episodes: int = 10, seed: int = 0) -> Evaluation:
         """Returns of complete episodes without exploration noise, in a separate environment."""
-        given = self.config.task if self._env is None else self._env
-        env = Source(self.config.task, given).another()  # an instance is in the middle of an episode of training
+        env = self.config.source(self._env).another()  # an instance is in the middle of an episode of training
         try:
             return evaluate_policy(self.policy(), env, episodes=episodes, seed=seed)
         finally:

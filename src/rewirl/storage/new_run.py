@@ -39,7 +39,7 @@ def start(
             f"initial_samples = {config.initial_samples[:19]}… identifies the policy but not its path: give a run "
             "folder or policy file"
         )
-    source = Source(config.task, config.task if env is None else env)
+    source = config.source(env)
     if folder is None:
         run = Run(config, source, None, observers, given.acting if given else None)
         run.begin(Replay.in_memory(config.replay_size, run.shape))

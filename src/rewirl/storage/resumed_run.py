@@ -95,7 +95,7 @@ def _source(config: RunConfig, env: EnvLike | None, place: RunFolder) -> Source:
             f"environment or a task registered there; resume it there with "
             f"{place.in_python(method(config.method).algorithm)}"
         )
-    return Source(config.task, config.task if env is None else env)
+    return config.source(env)
 
 
 def _config(place: RunFolder, saved: str | None, given: RunConfig | None, notices: list[str]) -> RunConfig:

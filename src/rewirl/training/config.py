@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 import textwrap
 import types
 import typing
@@ -18,13 +19,14 @@ from rewirl.agents import Actions, Agent, Costs
 from rewirl.agents.methods import METHODS, Method, algorithms, method
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.envs.catalogue import paper_lambdas
+from rewirl.envs.environment import EnvLike, Source
 from rewirl.envs.task_names import full_name
 from rewirl.errors import nearest
 from rewirl.limits import MAX_THREADS, MAX_WIDTH
 from rewirl.topology import DEFAULT_SPARSITY, DropAndGrow
 from rewirl.topology._checks import finite_number, whole_number
 from rewirl.training.first_steps import default_random_steps
-from rewirl.untrusted import from_toml
+from rewirl.untrusted import from_json, from_toml
 
 SEEDS = 2**32
 """Seeds are below this."""
@@ -95,6 +97,8 @@ class RunConfig:
     """Keep the replay in the run folder after the last step, so that the run can be extended."""
     eval_process: bool = False
     """Evaluate in another process on a spare core; results do not change."""
+    env_kwargs: tuple[str, ...] | None = None
+    """Arguments of the task for gymnasium.make, as name=value; a value is read as JSON where it is that."""
     options: Options
     """The numbers of the algorithm."""
 
@@ -114,6 +118,8 @@ class RunConfig:
         task = full_name(task)  # a name without a version would be another task with the next Gymnasium
         given = {name: value for name, value in given.items() if value is not None}
         _check_known(given, chosen)
+        if isinstance(arguments := given.get("env_kwargs"), Mapping):
+            given["env_kwargs"] = [f"{name}={json.dumps(value)}" for name, value in arguments.items()]
         values = {name: _coerce(name, hint, given[name]) for name, hint in hints(cls).items() if name in given}
         numbers = {n: _coerce(n, hint, given[n]) for n, hint in hints(chosen.options).items() if n in given}
         random_steps = default_random_steps(chosen.random_steps, values.get("steps", cls.steps))
@@ -148,6 +154,9 @@ class RunConfig:
             raise ValueError(
                 "initial_samples must be a run folder or policy file, and random_steps the number of samples"
             )
+        for argument in self.env_kwargs or ():
+            if not re.fullmatch(r"[A-Za-z_]\w*=.*", argument, re.DOTALL):
+                raise ValueError(f"env_kwargs must be arguments such as g=9.81, not {argument!r}")
         chosen = _method(self.method)
         if not isinstance(self.options, chosen.options):
             raise ValueError(f"{self.method} needs {chosen.options.__name__}, not {type(self.options).__name__}")
@@ -210,6 +219,13 @@ class RunConfig:
         values: dict[str, Any] = {name: other.items().get(name) for name in BY_LENGTH if name not in given}
         options: dict[str, Any] = {name: values.pop(name) for name in list(values) if hasattr(self.options, name)}
         return replace(self, options=replace(self.options, **options), **values)
+
+    def source(self, env: EnvLike | None = None) -> Source:
+        """Where its environments come from: the task by its name, or `env`."""
+        if env is not None and not isinstance(env, str) and self.env_kwargs:
+            raise ValueError("env_kwargs needs a task by its name: give the arguments to your own environment instead")
+        arguments = dict(argument.split("=", 1) for argument in self.env_kwargs or ())
+        return Source(self.task, self.task if env is None else env, {n: _json_or(v) for n, v in arguments.items()})
 
     @property
     def algorithm(self) -> str:
@@ -378,7 +394,8 @@ def _as_type(name: str, hint: Any, value: object) -> Any:
         return value
     if origin is tuple:
         if isinstance(value, str) or not isinstance(value, Iterable):
-            raise TypeError(f"{name} must be numbers such as [256, 256], not {value!r}")
+            right = 'arguments such as ["g=9.81"]' if inner[0] is str else "numbers such as [256, 256]"
+            raise TypeError(f"{name} must be {right}, not {value!r}")
         return tuple(_as_type(name, inner[0], item) for item in value)
     if hint is bool:
         if not isinstance(value, bool):
@@ -389,6 +406,13 @@ def _as_type(name: str, hint: Any, value: object) -> Any:
             raise TypeError(f"{name} must be a string, not {value!r}")
         return value
     return whole_number(name, value) if hint is int else finite_number(name, value)
+
+
+def _json_or(text: str) -> Any:
+    try:
+        return from_json(text.encode())
+    except ValueError:
+        return text
 
 
 def _shown(value: object) -> str:

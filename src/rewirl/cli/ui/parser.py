@@ -82,7 +82,7 @@ def add_fields(
         read, metavar, several = _reader(kinds[name])
         if several:
             common |= {"nargs": "+", "action": Several}
-            read = listed(read)
+            read = listed(read) if read is not str else lambda text: [text]
         group.add_argument(flag, type=read, metavar=metavar, **common)
 
 
@@ -115,6 +115,8 @@ def _reader(hint: Any) -> tuple[Callable[[str], Any], str, bool]:
         return _or_word(read, literals), f"{metavar}|{literals[0]}", several
     if origin is typing.Literal:
         return _one_of(inner), "|".join(inner), False
+    if origin is tuple and inner[0] is str:
+        return str, "NAME=VALUE", True
     if origin is tuple:
         return *_reader(inner[0])[:2], True
     if hint is str:

@@ -15,7 +15,7 @@ from rewirl.agents.methods import costs
 from rewirl.agents.transitions import Transitions
 from rewirl.cli.ui.loading import loading
 from rewirl.cli.ui.tables import count, size, table
-from rewirl.envs.environment import Environment, close, make_by_name
+from rewirl.envs.environment import Environment, close
 from rewirl.errors import Refused
 from rewirl.experiments.sweep.calibration import evaluations, longest_episode
 from rewirl.training.config import RunConfig
@@ -72,7 +72,7 @@ def plan(config: RunConfig, n_obs: int, actions: Actions) -> RenderableType:
     memory = sum(sum(part.values()) for part in held)
     replay = min(config.replay_size, config.steps) * Transitions.width(n_obs, actions.size) * BYTES
     # What evaluations.csv will contain at the end, if all evaluation episodes have full length.
-    acted = max(config.steps - config.random_steps, 0) + watched * config.eval_episodes * longest_episode(config.task)
+    acted = max(config.steps - config.random_steps, 0) + watched * config.eval_episodes * longest_episode(config)
     full, full_dense = (c.full_flops(updates, acted) for c in (cost, dense))
     paper, paper_dense = (c.paper_flops(updates) for c in (cost, dense))
     facts = table("", "")
@@ -104,7 +104,7 @@ def remarks(config: RunConfig) -> Iterator[str]:
 
 def _environment(config: RunConfig) -> Environment:
     with loading():
-        made = make_by_name(config.task)
+        made = config.source().make()
     env = Environment(made, config.task)
     close(made)
     return env

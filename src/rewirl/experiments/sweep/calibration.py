@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewirl.envs.environment import close, make_by_name
+from rewirl.envs.environment import close
 from rewirl.policies.policy import Policy
 from rewirl.storage import start
 from rewirl.storage.replay_file import ReplayFile
@@ -15,7 +15,8 @@ from rewirl.storage.store import SMALL_REPLAY
 from rewirl.training import RunConfig, evaluate_policy
 
 SHAPES = (
-    *("method", "task", "threads", "hidden", "batch", "policy_delay", "updates_per_step", "n_step", "layer_norm"),
+    *("method", "task", "env_kwargs", "threads"),
+    *("hidden", "batch", "policy_delay", "updates_per_step", "n_step", "layer_norm"),
     *("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block"),
 )
 """What the time of a step depends on."""
@@ -93,12 +94,12 @@ def calibrate(kind: RunConfig, seconds: float = SECONDS) -> Calibration:
         state = sum(array.nbytes for array in run.agent.state().values())
         width, links = run.shape.width * 4, run.costs.dense_links
     began = time.perf_counter()
-    evaluation = evaluate_policy(policy, kind.task, episodes=1)
+    evaluation = evaluate_policy(policy, kind.source().make, episodes=1)
     return Calibration(
         random_step=random_step,
         step=sorted(step)[len(step) // 2],
         evaluation_step=(time.perf_counter() - began) / evaluation.steps,
-        episode=longest_episode(kind.task),
+        episode=longest_episode(kind),
         state=state,
         policy=_bytes(policy),
         record=width,
@@ -117,9 +118,9 @@ def evaluations(config: RunConfig) -> int:
     return -(-config.steps // config.eval_every) + 1 if config.eval_every else 0
 
 
-def longest_episode(task: str) -> int:
+def longest_episode(config: RunConfig) -> int:
     """Steps of an episode, at most."""
-    env = make_by_name(task)
+    env = config.source().make()
     close(env)
     return (env.spec.max_episode_steps if env.spec else None) or EPISODE
 

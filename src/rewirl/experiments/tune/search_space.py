@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from rewirl.agents.methods import method
-from rewirl.envs.environment import Environment, close, make_by_name
+from rewirl.envs.environment import Environment, close
 from rewirl.errors import Refused
 from rewirl.topology import DropAndGrow
 from rewirl.training.config import RunConfig, overlay
@@ -96,7 +96,7 @@ def configs_of(base: Mapping[str, Any], drawn: Mapping[str, Any], seeds: Sequenc
 
 
 def _dense_lambdas(config: RunConfig) -> tuple[tuple[float, float], ...]:
-    made = make_by_name(config.task)
+    made = config.source().make()
     n_obs = Environment(made, config.task).n_obs
     close(made)
     dense = [n_in * n_out / (n_in + n_out) for n_in, n_out in pairwise((n_obs, *config.options.hidden))]
