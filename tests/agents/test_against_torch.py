@@ -41,7 +41,7 @@ WIRINGS = {
 }
 ALGORITHMS = {
     "td3": (TD3Agent, reference.TorchTD3, TD3Options(hidden=HIDDEN, batch=N)),
-    "td3, delay 3": (TD3Agent, reference.TorchTD3, TD3Options(hidden=HIDDEN, batch=N, policy_delay=3, tau=0.05)),
+    "td3, delay 3": (TD3Agent, reference.TorchTD3, TD3Options(hidden=HIDDEN, batch=N, policy_delay=3, tau=0.04)),
     "td3, layer norm, decoupled decay": (
         TD3Agent,
         reference.TorchTD3,

@@ -56,7 +56,7 @@ def stopped() -> Iterator[Path]:
 
 FILES = (
     *("config.toml", "evaluations.csv", "progress.csv", "status.json", "about.json", "lock", "wiring.bin"),
-    *("policy.safetensors", "best_policy.safetensors", "replay.bin", "grid.toml"),
+    *("diagnostics.csv", "policy.safetensors", "best_policy.safetensors", "replay.bin", "grid.toml"),
 )
 
 

@@ -269,7 +269,7 @@ def test_without_optuna_the_way_to_get_it_is_said(tmp_path: Path, monkeypatch: p
         ("tune ds-td3 Pendulum-v1 --seeds -1", "--seeds must be from 0"),
         ("tune ds-td3 Pendulum-v1 --sampler grid", "--sampler"),
         ("tune ds-td3 Pendulum-v1 --steps 600", "no trial would be evaluated after learning: it has 600 steps"),
-        ("tune ds-td3 Pendulum-v1 --steps 29000", "of which 25,000 are random, and an evaluation every 5,000"),
+        ("tune ds-td3 Pendulum-v1 --steps 4900", "of which 490 are random, and an evaluation every 5,000"),
     ],
 )
 def test_refused_with_a_sentence(

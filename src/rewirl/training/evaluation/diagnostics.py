@@ -33,7 +33,7 @@ class Liveness:
 def liveness(outputs: NDArray[np.float32]) -> Liveness:
     """Of a layer's outputs after ReLU, (neurons, samples).
 
-    >>> liveness(np.array([[0, 0], [4, 4], [0, 0.1]], dtype=np.float32))
+    >>> liveness(np.array([[0, 0], [4, 4], [0, 0.05]], dtype=np.float32))
     Liveness(dead=1, dormant=2)
     """
     activity = outputs.mean(axis=1, dtype=np.float64)
