@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from rewirl.agents import costs
+from rewirl.storage.tables import content
 from rewirl.training.config import RunConfig
-from rewirl.training.measurements import EvaluationRow
+from rewirl.training.measurements import DiagnosticsRow, EvaluationRow
 
 SIZES = {"HalfCheetah-v5": (17, 6), "Hopper-v5": (11, 3), "Walker2d-v5": (17, 6), "Ant-v5": (105, 8)}
 SIZES["Humanoid-v5"] = (348, 17)
@@ -29,12 +30,13 @@ def write_run(
     returns: Sequence[float] | Callable[[np.ndarray], np.ndarray],
     *,
     wiring: bool = False,
+    diagnostics: bool = False,
     columns: Sequence[str] | None = None,
     upto: int | None = None,
     speed: float = 300.0,
     **given: Any,
 ) -> Path:
-    """A run folder with nothing but config.toml, evaluations.csv and (if asked for) wiring.bin.
+    """A run folder with nothing but config.toml, evaluations.csv and (if asked for) wiring.bin and diagnostics.csv.
 
     `returns` is the return at each evaluation, or a function from steps to returns; `columns` are those of the CSV, all
     unless given; `upto` is where a run that is not done stopped.
@@ -75,6 +77,22 @@ def write_run(
             table.writerow(asdict(row))
     if wiring:
         _write_wiring(folder / "wiring.bin", config, n_obs, n_act, steps)
+    if diagnostics:
+        rows = [
+            DiagnosticsRow(
+                step=step,
+                network=network,
+                layer=layer,
+                neurons=10,
+                dormant=min(step // config.eval_every, 10) if layer < 3 and step else None,
+                effective_rank=7 if layer == 2 and step else None,
+                q_bias=100.0 + step if layer == 3 and network != "actor" else None,
+            )
+            for step in steps.tolist()
+            for network in ("actor", "critic1", "critic2")
+            for layer in (1, 2, 3)
+        ]
+        (folder / "diagnostics.csv").write_bytes(content(DiagnosticsRow, rows))
     return folder
 
 
@@ -136,6 +154,7 @@ def write_study(folder: Path, tasks: Sequence[str], seeds: int, steps: int, **gi
                     folder / task / f"{method}-seed{seed}",
                     learning(level, half * steps, 0.03, chance),
                     wiring=method in ("static-td3", "ds-td3"),
+                    diagnostics=method != "sac",
                     method=method,
                     task=task,
                     seed=seed,

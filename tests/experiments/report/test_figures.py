@@ -10,9 +10,9 @@ from synthetic import write_run
 
 from rewirl.experiments.analysis.comparison import TaskComparison, compare
 from rewirl.experiments.analysis.metrics import final_return
-from rewirl.experiments.analysis.trained_runs import load
+from rewirl.experiments.analysis.trained_runs import DIAGNOSED, load
 from rewirl.experiments.report.end_labels import moved_apart
-from rewirl.experiments.report.figures import _curves
+from rewirl.experiments.report.figures import _curves, _diagnostics, diagnosed_columns
 from rewirl.experiments.report.style import inks_for
 
 STEPS = 500_000
@@ -43,6 +43,23 @@ def test_curves_are_smoothed_and_end_at_the_final_return(task: TaskComparison) -
     drawn = axis.lines[0].get_ydata()
     assert drawn[-1] == pytest.approx(final_return(NOISY))
     assert np.abs(np.diff(drawn[10:])).max() < 200 < np.abs(np.diff(NOISY)).max()
+
+
+def test_diagnostics_are_drawn_of_the_runs_that_have_them(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", NOISY, method="td3", steps=STEPS, diagnostics=True)
+    write_run(tmp_path / "b", NOISY, method="static-td3", steps=STEPS)
+    (task,) = compare(load([tmp_path])).tasks
+    columns = diagnosed_columns(task)
+    assert columns == DIAGNOSED
+    figure = _diagnostics(task, inks_for(["td3", "static-td3"]), columns)
+    drawn = {axis.get_title(loc="left") or axis.get_title(): axis.lines for axis in figure.axes[:5]}
+    dormant, _ = drawn["dormant neurons, policy"]
+    assert dormant.get_ydata()[[1, 3, 50]] == pytest.approx([0.1, 0.3, 1])
+    assert np.isnan(dormant.get_ydata()[0]), "there was no transition yet"
+    assert drawn["critic bias"][0].get_ydata()[-1] == STEPS + 100
+    assert np.isnan(drawn["critic bias"][1].get_ydata()).all()
+    write_run(tmp_path / "old" / "c", NOISY, method="td3", steps=STEPS)
+    assert diagnosed_columns(compare(load([tmp_path / "old"])).tasks[0]) == {}
 
 
 def test_names_that_would_meet_are_moved_apart() -> None:

@@ -106,13 +106,14 @@ def test_it_loads_whole_and_alone(visit: Visit, tmp_path: Path) -> None:
     assert len(picture) > 50_000
     sections = visit.page.locator("section h2").all_text_contents()
     assert sections == [
-        *("Summary", "Learning curves", "The paper's tables", "Statistics", "Cost", "Wiring", "Reproduce"),
+        *("Summary", "Learning curves", "The paper's tables", "Statistics", "Cost", "Diagnostics", "Wiring"),
+        "Reproduce",
     ]
 
 
 def test_a_click_in_the_legend_hides_a_method_everywhere(laptop: Visit) -> None:
     laptop.scroll_through()
-    plots = ["#learning-curves .plot", "#cost .plot", ".plot.profile"]
+    plots = ["#learning-curves .plot", "#cost .plot", "#diagnostics .plot", ".plot.profile"]
     assert {"name": "ds-td3", "seen": True} in laptop.traces(plots[0])
     chip = laptop.page.locator("#learning-curves .chip[data-label=ds-td3]").first
     chip.click()

@@ -48,7 +48,7 @@ def test_every_figure_is_there_in_three_formats(report: Path) -> None:
     tasks = ("HalfCheetah-v5", "Hopper-v5")
     assert found == {
         *("curves", "aggregate"),
-        *(f"{kind}-{task}" for kind in ("curves", "efficiency") for task in tasks),
+        *(f"{kind}-{task}" for kind in ("curves", "efficiency", "diagnostics") for task in tasks),
         *(f"{kind}-{task}-ds-td3" for kind in ("wiring", "degrees") for task in tasks),
         *(f"degrees-{task}-static-td3" for task in tasks),
     }

@@ -20,8 +20,9 @@ from rewirl.storage.folder import policy_file
 from rewirl.storage.initial_samples import BY_CONTENT
 from rewirl.storage.provenance import About
 from rewirl.storage.provenance import read as read_about
-from rewirl.storage.tables import count, rows_of, whole_lines
+from rewirl.storage.tables import count, parse, rows_of, whole_lines
 from rewirl.training.config import RunConfig
+from rewirl.training.measurements import DiagnosticsRow
 from rewirl.untrusted import finite, from_json, read_bytes
 
 Floats = NDArray[np.float64]
@@ -31,6 +32,14 @@ NEEDED = ("step", "return_mean")
 """Columns of evaluations.csv without which there is no curve."""
 WANTED = ("seconds", "memory_mb", "links", "paper_flops", "full_flops")
 """Columns that older versions may lack: they are NaN then."""
+DIAGNOSED = {
+    "policy_dormant": "dormant neurons, policy",
+    "critic_dormant": "dormant neurons, critics",
+    "policy_rank": "effective rank, policy",
+    "critic_rank": "effective rank, critics",
+    "critic_bias": "critic bias",
+}
+"""Columns from diagnostics.csv, and their names for people: NaN where there is none."""
 UNKNOWN = "not recorded"
 """Of a run from before something was."""
 
@@ -46,7 +55,7 @@ class TrainedRun:
     steps: Ints
     """(evaluations,) at which it was evaluated."""
     columns: dict[str, Floats]
-    """(evaluations,) each, by name: what `NEEDED` and `WANTED` list but the step."""
+    """(evaluations,) each, by name: what `NEEDED`, `WANTED` and `DIAGNOSED` list but the step."""
     about: tuple[About, ...] = ()
     """Its sessions; none where about.json is gone."""
     start: str | None = None
@@ -143,8 +152,46 @@ def load_run(folder: Path) -> TrainedRun:
         raise ValueError(f"its evaluations.csv cannot be read ({error})") from None
     if not len(steps):
         raise ValueError("it has no evaluations yet")
+    columns |= _diagnosed(folder, steps)
     about = tuple(read_about(folder / "about.json")) or _from_checkpoint(folder)
     return TrainedRun(folder, info.config, info.state, steps, columns, about, _start(folder, info.config))
+
+
+def _diagnosed(folder: Path, steps: Ints) -> dict[str, Floats]:
+    try:
+        rows = parse(DiagnosticsRow, whole_lines(read_bytes(folder / "diagnostics.csv")))
+    except (OSError, ValueError):
+        rows = []  # of an older version, or damaged: the rest of the run is as good as ever
+    return diagnosed(rows, steps)
+
+
+def diagnosed(rows: Sequence[DiagnosticsRow], steps: Ints) -> dict[str, Floats]:
+    """The columns of `DIAGNOSED` at some steps: shares of all hidden neurons, means over the critics.
+
+    >>> row = DiagnosticsRow(step=0, network="critic1", layer=1, neurons=8, dormant=2, effective_rank=5)
+    >>> found = diagnosed([row, replace(row, network="critic2", dormant=4)], np.array([0]))
+    >>> found["critic_dormant"], found["critic_rank"], found["policy_rank"]
+    (array([0.375]), array([5.]), array([nan]))
+    """
+    columns = {name: np.full(len(steps), math.nan) for name in DIAGNOSED}
+    place = {step: number for number, step in enumerate(steps.tolist())}
+    parts: dict[tuple[int, str], list[DiagnosticsRow]] = {}
+    for row in rows:
+        part = "critic" if row.network.startswith("critic") else "policy"
+        parts.setdefault((row.step, part), []).append(row)
+    for (step, part), layers in parts.items():
+        if step not in place:
+            continue
+        hidden = [(row.dormant, row.neurons) for row in layers if row.dormant is not None]
+        if hidden:
+            columns[f"{part}_dormant"][place[step]] = sum(n for n, _ in hidden) / sum(n for _, n in hidden)
+        for name, values in (
+            (f"{part}_rank", [row.effective_rank for row in layers if row.effective_rank is not None]),
+            ("critic_bias", [row.q_bias for row in layers if row.q_bias is not None]),
+        ):
+            if values:
+                columns[name][place[step]] = np.mean(values)
+    return columns
 
 
 def _from_checkpoint(folder: Path) -> tuple[About, ...]:

@@ -13,7 +13,7 @@ from rewirl.experiments.analysis.aggregates import Aggregates
 from rewirl.experiments.analysis.comparison import Comparison, TaskComparison
 from rewirl.experiments.analysis.groups import Group
 from rewirl.experiments.analysis.number_format import steps_text
-from rewirl.experiments.analysis.trained_runs import Floats
+from rewirl.experiments.analysis.trained_runs import DIAGNOSED, Floats
 from rewirl.experiments.analysis.wiring_study import WiringStudy
 from rewirl.experiments.report.end_labels import End, label_ends
 from rewirl.experiments.report.style import Ink
@@ -67,6 +67,16 @@ def cost_axes(comparison: Comparison) -> dict[str, str]:
     }
 
 
+def diagnosed_columns(task: TaskComparison) -> dict[str, str]:
+    """The diagnostics that some run of a task has, and their names."""
+    runs = [run for group in task.groups for run in group.runs]
+    return {
+        column: name
+        for column, name in DIAGNOSED.items()
+        if any(np.isfinite(run.columns[column]).any() for run in runs)
+    }
+
+
 def figures(
     comparison: Comparison, aggregates: Aggregates, wiring: Sequence[WiringStudy], inks: Inks
 ) -> Iterator[tuple[str, Callable[[], Figure]]]:
@@ -78,6 +88,8 @@ def figures(
         yield f"curves-{file_name(task.task)}", partial(_curves, [task], inks)
         if axes:
             yield f"efficiency-{file_name(task.task)}", partial(_efficiency, task, inks, axes)
+        if diagnosed := diagnosed_columns(task):
+            yield f"diagnostics-{file_name(task.task)}", partial(_diagnostics, task, inks, diagnosed)
     if aggregates.iqm:
         yield "aggregate", partial(_aggregate, aggregates, inks)
     for task_name, label in dict.fromkeys((study.task, study.label) for study in wiring):
@@ -177,6 +189,29 @@ def _curve_panel(axis: Axes, task: TaskComparison, inks: Inks, column: str, abou
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:.2g}".replace("e+", "e"))
     if named:
         label_ends(axis, ends)
+
+
+def _diagnostics(task: TaskComparison, inks: Inks, columns: Mapping[str, str]) -> Figure:
+    """A panel for each diagnostic; the methods are named beside them."""
+    rows = -(-(len(columns) + 1) // 3)
+    figure, axes = _new(rows, 3, 2 * COLUMN, 2.0 * rows)
+    panels = list(axes.flat)
+    for axis, (column, name) in zip(panels, columns.items(), strict=False):
+        for group in task.groups:
+            curve, ink = group.curve(column), inks[group.label]
+            axis.plot(curve.steps, curve.mean, color=ink.light, linestyle=ink.line, label=_name(group))
+            low, high = curve.mean - curve.std, curve.mean + curve.std
+            axis.fill_between(curve.steps, low, high, color=ink.light, alpha=0.15, linewidth=0)
+        axis.set_title(name)
+        axis.set_xlabel(STEPS)
+        axis.margins(x=0)
+        axis.xaxis.set_major_formatter(lambda value, _: steps_text(value))
+        if column.endswith("dormant"):
+            axis.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
+    for axis in panels[len(columns) :]:
+        axis.set_axis_off()
+    panels[len(columns)].legend(*panels[0].get_legend_handles_labels(), loc="center left", title=task.task)
+    return figure
 
 
 def _aggregate(aggregates: Aggregates, inks: Inks) -> Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rewirl.experiments.analysis.aggregates import Aggregates
 from rewirl.experiments.analysis.comparison import Comparison, TaskComparison
@@ -11,7 +11,7 @@ from rewirl.experiments.analysis.ratios import Ratios, headline, ratios
 from rewirl.experiments.analysis.wiring_study import WiringStudy
 from rewirl.experiments.paper.published import STEPS, in_paper
 from rewirl.experiments.report.elements import asset, card, count, id_of, items, options, plot, swatch, text
-from rewirl.experiments.report.figures import cost_axes, file_name
+from rewirl.experiments.report.figures import cost_axes, diagnosed_columns, file_name
 from rewirl.experiments.report.headline import sentences
 from rewirl.experiments.report.provenance import commands_of, facts
 from rewirl.experiments.report.style import Ink
@@ -45,6 +45,7 @@ class Page:
             self._name_of_tables(): self._tables("return", "lca"),
             "Statistics": self._statistics(),
             "Cost": self._cost(),
+            "Diagnostics": self._diagnostics(),
             "Wiring": self._wiring(),
             "Reproduce": self._reproduce(about),
         }
@@ -163,17 +164,29 @@ class Page:
             for x, name in axes.items()
         )
         return (
-            f"<p>The same returns against their costs. {self._figure_links('efficiency-')}</p>"
+            f"<p>The same returns against their costs. {_figure_links('efficiency-', self.comparison.tasks)}</p>"
             f"<div class=controls>{choices}{self._all_methods()}</div>"
             f"<div class=cards>{plots}</div>{self._tables('costs')}"
         )
 
-    def _figure_links(self, prefix: str) -> str:
-        links = [
-            f'<a href="figures/{prefix}{file_name(task.task)}.pdf">{text(task.task)}</a>'
-            for task in self.comparison.tasks
-        ]
-        return f"For print: {', '.join(links)}."
+    def _diagnostics(self) -> str:
+        tasks = [task for task in self.comparison.tasks if diagnosed_columns(task)]
+        if not tasks:
+            return ""
+        names = {column: name for task in tasks for column, name in diagnosed_columns(task).items()}
+        choices = options("Task", "diagnosed-task", [task.task for task in self.comparison.tasks])
+        plots = "".join(
+            card(name[0].upper() + name[1:], plot("diagnostic", f"{name} against steps", column=column))
+            for column, name in names.items()
+        )
+        return (
+            "<p>Dormant: the share of hidden neurons whose mean activity is at most 2.5% of their layer's, dead ones "
+            "included. Effective rank: of the outputs of the last hidden layer. Critic bias: predicted values minus "
+            "the discounted returns of the evaluation episodes. Means over seeds, with a band of one standard "
+            "deviation. "
+            f"{_figure_links('diagnostics-', tasks)}</p>"
+            f"<div class=controls>{choices}{self._all_methods()}</div><div class=cards>{plots}</div>"
+        )
 
     def _wiring(self) -> str:
         if not self.wiring:
@@ -212,6 +225,11 @@ class Page:
             f'<pre class=scroll tabindex=0 aria-label="Commands">{text(commands)}</pre>{self._tables("runs")}'
             f"{_definitions(self.comparison)}"
         )
+
+
+def _figure_links(prefix: str, tasks: Iterable[TaskComparison]) -> str:
+    links = [f'<a href="figures/{prefix}{file_name(task.task)}.pdf">{text(task.task)}</a>' for task in tasks]
+    return f"For print: {', '.join(links)}."
 
 
 _DEGREES = (

@@ -13,6 +13,7 @@ from rewirl.experiments.analysis.comparison import Comparison
 from rewirl.experiments.analysis.groups import Group
 from rewirl.experiments.analysis.number_format import steps_text
 from rewirl.experiments.analysis.smoothing import smoothed
+from rewirl.experiments.analysis.trained_runs import DIAGNOSED
 from rewirl.experiments.analysis.wiring_study import WiringStudy
 from rewirl.experiments.report.style import Ink
 
@@ -55,6 +56,7 @@ def _curve(group: Group, window: int, timed: bool) -> dict[str, Any]:
         "smooth": {"mean": _numbers(curve.mean), "std": _numbers(curve.std)},
         "raw": {"mean": _numbers(raw.mean), "std": _numbers(raw.std)},
         **{name: _numbers(group.along(name)) for name in costs},
+        "diagnostics": _diagnostics(group),
         "seeds": [
             {
                 "seed": run.config.seed,
@@ -65,6 +67,19 @@ def _curve(group: Group, window: int, timed: bool) -> dict[str, Any]:
             for run in group.runs
         ],
     }
+
+
+def _diagnostics(group: Group) -> dict[str, dict[str, Any]]:
+    """Mean and standard deviation of each column that the runs have, at the steps where it is known."""
+    out = {}
+    for name in DIAGNOSED:
+        curve = group.curve(name)
+        known = np.isfinite(curve.mean)
+        if known.any():
+            out[name] = {"step": curve.steps[known].tolist()} | {
+                part: _numbers(getattr(curve, part)[known]) for part in ("mean", "std")
+            }
+    return out
 
 
 def _wiring(study: WiringStudy) -> dict[str, Any]:

@@ -80,6 +80,25 @@
       })];
     },
 
+    diagnostic(div) {
+      const column = div.dataset.column;
+      const share = column.endsWith("dormant");
+      const traces = [];
+      for (const { label, diagnostics } of data.tasks[chosen("diagnosed-task")].curves) {
+        const known = diagnostics[column];
+        if (!known) continue;
+        const spread = (sign) => known.mean.map((value, i) => value + sign * known.std[i]);
+        traces.push(band(known.step, spread(-1), spread(1), label));
+        traces.push({
+          x: known.step, y: known.mean, mode: "lines", type: "scatter", name: label, visible: !hidden.has(label), meta: label,
+          line: { width: 2.2, color: colour(label), dash: data.inks[label].dash }, customdata: known.std,
+          hovertemplate: share ? "%{y:.1%} ± %{customdata:.1%}" : "%{y:,.1f} ± %{customdata:,.1f}",
+        });
+      }
+      div.closest(".card").hidden = !traces.length; // a task whose runs did not log this
+      return [traces, layout("environment steps", "", { xaxis: { hoverformat: ",d" }, yaxis: { tickformat: share ? ".0%" : "," } })];
+    },
+
     iqm() {
       const items = data.iqm.filter((item) => !hidden.has(item.label)).reverse();
       const traces = items.map((item) => ({
@@ -175,7 +194,7 @@
     }
   }, { rootMargin: "500px" });
 
-  const methods = ["curve", "iqm", "profile"];
+  const methods = ["curve", "diagnostic", "iqm", "profile"];
   const paintChips = () => {
     for (const chip of all(".chip")) chip.setAttribute("aria-pressed", String(!hidden.has(chip.dataset.label)));
     again(methods);
@@ -207,6 +226,7 @@
   on("seeds", ["curve"]);
   on("raw", ["curve"]);
   on("cost-task", ["curve"]);
+  on("diagnosed-task", ["diagnostic"]);
   on("wiring-method", ["heat", "ages", "degrees"], labelWiring);
   on("wiring-network", ["heat", "ages", "degrees"], labelWiring);
   labelWiring();
