@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint sanitize bench results docs wheel clean help
+.PHONY: demo test lint sanitize mutants bench results docs wheel clean help
 
 help:
 	@echo "make demo      train a sparse HalfCheetah (about two minutes after installation)"
 	@echo "make test      check style and types and run all tests"
 	@echo "make sanitize  run the kernel tests under the address and undefined-behaviour sanitizers"
+	@echo "make mutants   deliberate faults, and whether the tests catch each (some minutes)"
 	@echo "make bench     time one update against dense matrix products and the installed peer libraries"
 	@echo "make results   build the reports on the runs in results/"
 	@echo "make docs      build the documentation site in site/"
@@ -28,6 +29,9 @@ lint: $(VENV)/.dev
 
 sanitize: $(VENV)/.dev
 	bash tests/sanitize.sh $(BIN)/python
+
+mutants: $(VENV)/.dev
+	$(BIN)/python tests/mutants/run.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/update.py

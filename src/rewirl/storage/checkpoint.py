@@ -118,8 +118,9 @@ def parse_arrays(name: str, content: bytes) -> Arrays:
     except (SafetensorError, KeyError, ValueError, TypeError) as error:
         raise Damaged(f"{name} is not a safetensors file: {error}") from None
     for array, numbers in arrays.items():
-        measured = "moments" in array or ".averages." in array  # which may overflow in a run that still learns
-        if numbers.dtype.kind == "f" and not (~np.isnan(numbers) if measured else np.isfinite(numbers)).all():
+        weights = re.search(r"\.(parameters|weights|bias|extra_weights)(\.\d+)?$", array)
+        # Moments and averages may overflow in a run that still learns, and log α of a temperature of 0 is infinite.
+        if numbers.dtype.kind == "f" and not (np.isfinite(numbers) if weights else ~np.isnan(numbers)).all():
             raise Damaged(f"{name} has numbers in {array} that are not finite")
     return arrays
 

@@ -1,0 +1,114 @@
+"""Every documented default, and formulas of defaults: a changed number fails here, and a new one has to be added."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from rewirl.agents import METHODS, ActionBox, SACOptions, TD3Options, WiringOptions
+from rewirl.agents.sac import SACAgent
+from rewirl.topology import Dense
+from rewirl.training.config import RunConfig
+
+SHARED = {
+    "hidden": (256, 256),
+    "gamma": 0.99,
+    "tau": 0.005,
+    "lr_schedule": "constant",
+    "lr_until": None,
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "adam_eps": 1e-8,
+    "decoupled_decay": False,
+    "sparse_init": False,
+    "layer_norm": False,
+    "n_step": 1,
+    "n_step_from": 0,
+}
+DEFAULTS = {
+    TD3Options: {
+        **SHARED,
+        "batch": 100,
+        "lr": 1e-3,
+        "weight_decay": 2e-4,
+        "policy_delay": 2,
+        "exploration_noise": 0.1,
+        "target_noise": 0.2,
+        "target_clip": 0.5,
+    },
+    SACOptions: {
+        **SHARED,
+        "batch": 256,
+        "lr": 3e-4,
+        "weight_decay": 0.0,
+        "alpha": 0.2,
+        "target_entropy": None,
+        "target_interval": 1,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", DEFAULTS)
+def test_defaults_of_the_algorithms(kind: type[TD3Options | SACOptions]) -> None:
+    assert {item.name: getattr(kind(), item.name) for item in fields(kind)} == DEFAULTS[kind]
+
+
+def test_defaults_of_a_run() -> None:
+    given = {item.name: item.default for item in fields(RunConfig) if item.name not in ("method", "task", "options")}
+    assert {name: given[name] for name in RUN} == RUN
+    assert not {name for name, value in given.items() if name not in RUN and isinstance(value, float | int) and value}
+
+
+RUN = {
+    "seed": 0,
+    "steps": 1_000_000,
+    "sparsity": None,
+    "lambdas": None,
+    "eta": 0.05,
+    "adapt_every": 1000,
+    "block": 1,
+    "random_steps": 25_000,
+    "updates_per_step": 1,
+    "initial_samples": None,
+    "eval_every": 5000,
+    "eval_episodes": 10,
+    "replay_size": 1_000_000,
+    "threads": 1,
+    "checkpoint_every": 25_000,
+    "keep_replay": False,
+    "eval_process": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "eta", "random_steps", "lambdas"),
+    [("ds-td3", 0.05, 25_000, (7, 64)), ("ds-sac", 0.1, 10_000, (12, 80))],
+)
+def test_the_papers_numbers(method: str, eta: float, random_steps: int, lambdas: tuple[float, float]) -> None:
+    config = RunConfig.resolve(method=method, task="HalfCheetah-v5")
+    assert (config.eta, config.random_steps, config.lambdas) == (eta, random_steps, lambdas)
+    assert RunConfig.resolve(method=method, task="Pendulum-v1").sparsity == 0.5
+    assert METHODS[method].eta == eta
+
+
+@pytest.mark.parametrize("n_act", [1, 3, 6])
+def test_the_target_entropy_is_minus_the_number_of_actions(n_act: int) -> None:
+    def agent(**options: float) -> SACAgent:
+        box = ActionBox(-np.ones(n_act), np.ones(n_act))
+        chosen = SACOptions(hidden=(4, 4), alpha="auto", **options)  # type: ignore[arg-type]
+        return SACAgent(2, box, chosen, WiringOptions(rule=Dense()), np.random.default_rng(0))
+
+    assert agent().target_entropy == -n_act
+    assert agent(target_entropy=-0.5).target_entropy == -0.5
+
+
+@pytest.mark.parametrize(("entropy", "rises"), [(-2.9, False), (-3.1, True)])
+def test_the_temperature_rises_below_the_target_entropy_alone(entropy: float, rises: bool) -> None:
+    box = ActionBox(-np.ones(3), np.ones(3))
+    options = SACOptions(hidden=(4, 4), alpha="auto")
+    agent = SACAgent(2, box, options, WiringOptions(rule=Dense()), np.random.default_rng(0))
+    before = agent.alpha
+    agent._update_temperature(-entropy)
+    assert (agent.alpha > before) == rises
