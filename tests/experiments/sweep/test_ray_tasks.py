@@ -77,7 +77,7 @@ def saved(folder: Path) -> bool:
 
 
 def test_a_node_dies_and_its_run_goes_on_elsewhere_bit_by_bit(cluster: Any, tmp_path: Path) -> None:
-    text = GRID.format(steps=6000)
+    text = GRID.format(steps=20_000)
     (tmp_path / "grid.toml").write_text(text)
     node = cluster.add_node(**NODE)
     cluster.wait_for_nodes()
