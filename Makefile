@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint sanitize mutants bench results docs wheel clean help
+.PHONY: demo test lint sanitize mutants fuzz bench results docs wheel clean help
 
 help:
 	@echo "make demo      train a sparse HalfCheetah (about two minutes after installation)"
 	@echo "make test      check style and types and run all tests"
 	@echo "make sanitize  run the kernel tests under the address and undefined-behaviour sanitizers"
-	@echo "make mutants   deliberate faults, and whether the tests catch each (some minutes)"
+	@echo "make mutants   show that the tests catch a list of deliberate faults (about five minutes)"
+	@echo "make fuzz      try new inputs on every reader of untrusted files for ten minutes (SECONDS=600)"
 	@echo "make bench     time one update against dense matrix products and the installed peer libraries"
 	@echo "make results   build the reports on the runs in results/"
 	@echo "make docs      build the documentation site in site/"
@@ -32,6 +33,10 @@ sanitize: $(VENV)/.dev
 
 mutants: $(VENV)/.dev
 	$(BIN)/python tests/mutants/run.py
+
+SECONDS ?= 600
+fuzz: $(VENV)/.dev
+	$(BIN)/python tests/fuzz/readers.py $(SECONDS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/update.py

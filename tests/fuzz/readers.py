@@ -1,0 +1,125 @@
+"""Every reader of bytes that anyone may have written, as a function of one file's content.
+
+A reader returns or raises one of its errors; anything else, a crash or a hang is a fault. As a program,
+`python tests/fuzz/readers.py SECONDS` (`make fuzz`) tries new inputs for that long and stores those that fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rewirl.errors import Refused
+from rewirl.experiments import parse_grid
+from rewirl.experiments.analysis.trained_runs import read_evaluations
+from rewirl.learners.agent_file import read_agent
+from rewirl.policies import Policy
+from rewirl.storage import checkpoint, wiring_log
+from rewirl.storage.checkpoint import Damaged
+from rewirl.storage.folder import RunFolder, inspect_run
+from rewirl.storage.lock import holder_of
+from rewirl.storage.provenance import read as read_about
+from rewirl.storage.tables import parse, returns
+from rewirl.training import RunConfig
+from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.untrusted import decoded, from_json, from_toml
+
+CORPUS = Path(__file__).parent / "corpus"
+ALLOWED = (ValueError, Refused, Damaged)
+WORDS = (b"1e999", b"-1", b"NaN", b"9" * 400, b"[[[[", b"{", b'"', b",", b"\n", b"\0", b"\xff", b"null", b"true", b"=")
+
+
+def _of_file(read: Callable[[Path], object], name: str) -> Callable[[bytes], object]:
+    """A reader of a path, as one of bytes."""
+
+    def reader(content: bytes) -> object:
+        (FOLDER / name).write_bytes(content)
+        return read(FOLDER / name)
+
+    return reader
+
+
+def _run_folder(content: bytes) -> object:
+    """Files that are never a reason to refuse a run: whatever is in them, there is an answer."""
+    for name in ("status.json", "lock", "about.json", "evaluations.csv"):
+        (FOLDER / name).write_bytes(content)
+    (FOLDER / "config.toml").write_text('method = "td3"\ntask = "Pendulum-v1"\n')
+    return inspect_run(FOLDER), holder_of(FOLDER), read_about(FOLDER / "about.json"), RunFolder(FOLDER).read_status()
+
+
+# In memory, where there is such a place. Removed at the end.
+_made = tempfile.TemporaryDirectory(prefix="rewirl-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+FOLDER = Path(_made.name)
+READERS: dict[str, Callable[[bytes], object]] = {
+    "policy": _of_file(Policy.load, "policy.safetensors"),
+    "agent": _of_file(read_agent, "agent.safetensors"),
+    "manifest": lambda content: checkpoint._entries(Path("MANIFEST"), content),
+    "values": lambda content: checkpoint.parse_values("run.json", content),
+    "arrays": lambda content: checkpoint.parse_arrays("state.safetensors", content),
+    "wiring": _of_file(wiring_log.read, "wiring.bin"),
+    "evaluations": lambda content: (parse(EvaluationRow, content), returns(content), read_evaluations(content)),
+    "progress": lambda content: parse(Episode, content),
+    "json": from_json,
+    "folder": _run_folder,
+    "config": lambda content: RunConfig.from_toml(decoded(content)),
+    "grid": lambda content: parse_grid(decoded(content), "grid").runs(),
+    "toml": lambda content: from_toml(decoded(content)),
+}
+
+
+def seeds(reader: str) -> list[bytes]:
+    """The stored inputs of a reader."""
+    return [path.read_bytes() for path in sorted((CORPUS / reader).iterdir())]
+
+
+def mutations(stored: list[bytes], rng: random.Random) -> Iterator[bytes]:
+    """Inputs that are nearly right: parts cut, repeated, replaced, or joined from two of them."""
+    while True:
+        content = bytearray(rng.choice(stored))
+        for _ in range(rng.choice((1, 1, 2, 5))):
+            begin = rng.randrange(len(content) + 1)
+            end = min(len(content), begin + rng.choice((0, 1, 4, 40)))
+            new = rng.choice((b"", rng.randbytes(rng.choice((1, 4))), rng.choice(WORDS), bytes(content[begin:end]) * 2))
+            content[begin:end] = new
+        if rng.random() < 0.1:
+            other = rng.choice(stored)
+            content = content[: len(content) // 2] + other[len(other) // 2 :]
+        yield bytes(content)
+
+
+def fault(reader: str, content: bytes) -> Exception | None:
+    """What a reader raised that it must not."""
+    try:
+        READERS[reader](content)
+    except ALLOWED:
+        pass
+    except Exception as error:
+        return error
+    return None
+
+
+def main(seconds: float) -> int:
+    found = 0
+    for reader in READERS:
+        stored, rng, tried = seeds(reader), random.Random(time.time_ns()), 0
+        until = time.monotonic() + seconds / len(READERS)
+        for content in mutations(stored, rng):
+            if time.monotonic() > until:
+                break
+            tried += 1
+            if error := fault(reader, content):
+                found += 1
+                path = CORPUS / reader / f"fault-{hashlib.sha256(content).hexdigest()[:12]}"
+                path.write_bytes(content)
+                print(f"{path}: {type(error).__name__}: {error}")
+        print(f"{reader}: {tried} inputs")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0))
