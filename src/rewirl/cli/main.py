@@ -68,6 +68,11 @@ def _ended(words: Sequence[str]) -> int:
         return _say(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _say("interrupted", 130)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a file that may not be read, or whose name is too long
+        where = f"{error.filename}: " if error.filename else ""
+        return _say(f"{where}{error.strerror or error}", Failed.exit_code)
     except MemoryError as error:
         what = f" ({error})" if str(error) else ""
         return _say(f"not enough memory{what}: use smaller networks, batches or replays", Failed.exit_code)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rewirl.errors import NoRoom
+from rewirl.errors import Failed, NoRoom
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Errors of a full disk: no space, quota, limit of file size."""
@@ -24,6 +24,8 @@ def room_for(what: str, needed: int, folder: Path, consolation: str) -> Iterator
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         yield
     except OSError as error:
+        if not folder.is_dir():
+            raise _missing(folder) from error
         if error.errno not in FULL:
             raise NoRoom(f"{what} in {folder} could not be written ({error.strerror}): {consolation}") from error
         raise NoRoom(
@@ -38,8 +40,14 @@ def complaining(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if not path.parent.is_dir():
+            raise _missing(path.parent) from error
         full = "the disk is full: " if error.errno in FULL else ""
         raise NoRoom(f"{full}{path} could not be written ({error.strerror}); {what_is_left(path.parent)}") from error
+
+
+def _missing(folder: Path) -> Failed:
+    return Failed(f"{folder} was moved or deleted while it was in use: put it back and resume")
 
 
 def what_is_left(run: Path) -> str:

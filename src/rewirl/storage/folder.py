@@ -45,6 +45,10 @@ class RunFolder:
     def make(self) -> bool:
         """Creates it; whether it is new. Refused if it cannot be created or written to."""
         new = True
+        if self.path.is_symlink() and not self.path.exists():
+            raise Refused(f"{self.path} is a link to a folder that does not exist: choose another folder")
+        if self.path.exists() and not self.path.is_dir():
+            raise Refused(f"{self.path} is a file, and a run needs a folder: choose another name")
         try:
             try:
                 self.path.mkdir(parents=True)

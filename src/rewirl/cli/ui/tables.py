@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 BARS = "▁▂▃▄▅▆▇█"
 UNCUT = 10_000
@@ -19,8 +20,9 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def show(*parts: object) -> None:
-    """Prints to standard output at its width."""
-    Console(highlight=False, width=width()).print(*parts, sep="\n")
+    """Prints to standard output at its width. Texts are literal: a path may have brackets in it."""
+    literal = [Text(part) if isinstance(part, str) else part for part in parts]
+    Console(highlight=False, width=width()).print(*literal, sep="\n")
 
 
 def width() -> int:

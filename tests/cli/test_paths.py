@@ -1,0 +1,55 @@
+"""Paths that a user may give: shown literally, or refused in one sentence."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import tiny
+
+from rewirl.cli import main
+from rewirl.errors import Failed, Refused
+from rewirl.storage import start
+
+NAMES = ["[red]x[/red]", "[/]", "$x$", "a b", "λ", "\\[x]"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("command", ["verify", "list", "evaluate"])
+def test_markup_in_a_path_is_text(
+    name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tiny.train(tmp_path / name, steps=120, random_steps=60, eval_every=60)
+    assert main([command, name]) == 0
+    if command != "evaluate":
+        assert name in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["verify", "list", "evaluate", "inspect", "train --resume", "report --out x"])
+def test_a_name_that_is_too_long(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command.split(), "x" * 300]) in (1, 2)
+    said = capsys.readouterr().err
+    assert said.startswith("rewirl: ")
+    assert len(said.splitlines()) == 1
+
+
+def test_a_run_folder_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"dear")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(Refused, match="is a file, and a run needs a folder"):
+        start(tiny.config(), tmp_path / "file")
+    with pytest.raises(Refused, match="is a link to a folder that does not exist"):
+        start(tiny.config(), tmp_path / "link")
+    assert (tmp_path / "file").read_bytes() == b"dear"
+
+
+def test_a_folder_that_is_moved_while_training(tmp_path: Path) -> None:
+    with start(tiny.config(), tmp_path / "run") as run:
+        run.train(110)
+        shutil.move(tmp_path / "run", tmp_path / "moved")
+        with pytest.raises(Failed, match=r"run.* was moved or deleted while it was in use") as caught:
+            run.train()
+        assert caught.value.exit_code == 1, "and not that of a full disk"
+        shutil.move(tmp_path / "moved", tmp_path / "run")
