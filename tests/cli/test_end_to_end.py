@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import until_it_catches
 
 from rewirl.policies import Policy
 
@@ -138,6 +139,7 @@ def test_stopped_with_its_own_code_and_resumed(trained, tmp_path):
     )
     assert resumed.stdout is not None
     assert "resuming at step" in resumed.stdout.readline()
+    until_it_catches(signal.SIGTERM, resumed)
     time.sleep(0.5)
     resumed.send_signal(signal.SIGTERM)
     resumed.communicate(timeout=30)

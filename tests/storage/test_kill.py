@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import tiny
+from waiting import until_it_catches
 
 from rewirl.storage import inspect_run, resume, start, verify
 
@@ -77,13 +78,13 @@ def leftovers(folder: Path) -> list[str]:
 
 
 def test_sigkill_while_another_process_evaluates(tmp_path: Path) -> None:
-    given = {"task": "Pendulum-v1", "eval_process": True, "steps": 1000, "eval_every": 25, "checkpoint_every": 60}
+    given = {"task": "Pendulum-v1", "eval_process": True, "steps": 1500, "eval_every": 25, "checkpoint_every": 60}
     tiny.train(tmp_path / "whole", **{**RUN, **given, "eval_process": False})
     for number in range(4):
         program = run_program(tmp_path / "run", **given)
         assert program.stdout
         program.stdout.readline()
-        while program.poll() is None and rows_of(tmp_path / "run") < 3 + 4 * number:
+        while program.poll() is None and rows_of(tmp_path / "run") < 3 + 3 * number:
             time.sleep(0.002)
         assert program.poll() is None, "it was killed while it ran"
         program.kill()
@@ -121,6 +122,7 @@ def test_a_signal_stops_with_a_checkpoint_and_the_way_on(
     program = run_program(tmp_path / "run", **long_run)
     assert program.stdout
     assert program.stdout.readline() == "ready\n"
+    until_it_catches(signal.SIGTERM, program)
     time.sleep(0.5)
     program.send_signal(number)
     out, err = program.communicate(timeout=20)
@@ -142,6 +144,7 @@ def test_ctrl_c_twice_is_out_at_once(tmp_path: Path, long_run: dict[str, object]
     program = run_program(tmp_path / "run", **{**long_run, "slow": 2.0})
     assert program.stdout
     program.stdout.readline()
+    until_it_catches(signal.SIGTERM, program)
     time.sleep(0.3)
     program.send_signal(signal.SIGINT)
     time.sleep(0.2)
@@ -157,6 +160,7 @@ def test_sigusr1_saves_and_goes_on(tmp_path: Path, long_run: dict[str, object]) 
     program = run_program(tmp_path / "run", **long_run)
     assert program.stdout
     program.stdout.readline()
+    until_it_catches(signal.SIGUSR1, program)
     time.sleep(0.5)
     program.send_signal(signal.SIGUSR1)
     for _ in range(100):

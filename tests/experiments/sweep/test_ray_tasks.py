@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from rewirl.errors import Refused
 from rewirl.experiments import parse_grid, plan, run_sweep
 from rewirl.experiments.sweep.ray_tasks import RayTasks, train_here
 from rewirl.storage import inspect_run, start, verify
-from rewirl.storage.lock import Lock
+from rewirl.storage.lock import Lock, holder_of
 
 ray = pytest.importorskip("ray")
 
@@ -42,20 +43,33 @@ pytestmark = pytest.mark.xdist_group("ray")  # one cluster
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     os.environ["PYTHONPATH"] = str(Path(tiny.__file__).parent)
+    os.environ["SLOW"] = str(tmp_path_factory.mktemp("ray") / "slow")
     # A dead node is noticed within a few seconds instead of half a minute.
     quick = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000, "health_check_failure_threshold": 4}
     made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False, "_system_config": quick})
     yield made
     made.shutdown()
-    del os.environ["PYTHONPATH"]
+    del os.environ["PYTHONPATH"], os.environ["SLOW"]
 
 
 def sweep_process(cluster: Any, where: Path, *words: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "rewirl", "sweep", "grid.toml", "--import", "tiny", "--dir", "runs", "--on", "ray"]
+    command = [
+        sys.executable,
+        "-m",
+        "rewirl",
+        "sweep",
+        "grid.toml",
+        "--import",
+        "faulty",
+        "--dir",
+        "runs",
+        "--on",
+        "ray",
+    ]
     command += words
     return subprocess.Popen(
         command, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -76,15 +90,25 @@ def saved(folder: Path) -> bool:
     return any((folder / "checkpoint").glob("step-*"))
 
 
+def lives(pid: int) -> bool:
+    status = Path("/proc", str(pid), "stat")
+    return status.exists() and ") Z " not in status.read_text()
+
+
 def test_a_node_dies_and_its_run_goes_on_elsewhere_bit_by_bit(cluster: Any, tmp_path: Path) -> None:
-    text = GRID.format(steps=20_000)
+    slow = Path(os.environ["SLOW"])
+    slow.touch()
+    text = GRID.format(steps=2000).replace("tiny:tiny/Walk-v0", "faulty:faulty/Slow-v0")
     (tmp_path / "grid.toml").write_text(text)
     node = cluster.add_node(**NODE)
     cluster.wait_for_nodes()
-    folders = [tmp_path / "runs" / "tiny-tiny-Walk-v0" / f"ds-td3-seed{seed}" for seed in (1, 2)]
+    folders = [tmp_path / "runs" / "faulty-faulty-Slow-v0" / f"ds-td3-seed{seed}" for seed in (1, 2)]
     process = sweep_process(cluster, tmp_path)
     until(lambda: all(map(saved, folders)), process)
+    trains = [holder.pid for folder in folders if (holder := holder_of(folder))]
     cluster.remove_node(node, allow_graceful=False)
+    until(lambda: not all(map(lives, trains)), process)
+    slow.unlink()
     out, _ = process.communicate(timeout=600)
     assert process.returncode == 0, out
     sessions = [(folder / "train.log").read_text().count(" by process ") for folder in folders]
@@ -92,6 +116,7 @@ def test_a_node_dies_and_its_run_goes_on_elsewhere_bit_by_bit(cluster: Any, tmp_
     cut = folders[sessions.index(2)]
     lines = (cut / "train.log").read_text().splitlines()
     assert next(line for line in reversed(lines) if " by process " in line).split()[2] != "0"
+    import_module("faulty")  # as --import does above
     local = run_sweep(plan(parse_grid(text, "grid"), tmp_path / "local")).plan
     for folder, job in zip(folders, local.jobs, strict=True):
         assert job.state == "done", job.message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -33,7 +34,7 @@ checkpoint_every = 100
 eval_every = 300
 eval_episodes = 1
 """
-WALK, FAULTY = "tiny:tiny/Walk-v0", "faulty:faulty/Walk-v0"
+WALK, FAULTY, SLOW = "tiny:tiny/Walk-v0", "faulty:faulty/Walk-v0", "faulty:faulty/Slow-v0"
 
 
 def grid(tasks: tuple[str, ...] = (WALK,), seeds: tuple[int, ...] = (1, 2), steps: int = 600, more: str = "") -> str:
@@ -131,8 +132,10 @@ def test_a_run_that_is_killed_does_not_stop_the_others() -> None:
             if not killed and holder is not None and checkpoints(job.folder):
                 os.kill(holder.pid, signal.SIGKILL)
                 killed.append(job.folder.name)
+                Path("slow").unlink()
 
-    text = grid(steps=2000)
+    Path("slow").touch()
+    text = grid((SLOW,), steps=2000)
     sweep = swept(text, watcher=Told(kill_one))
     assert {job.folder.name: job.state for job in sweep.plan.jobs} == {
         f"ds-td3-seed{seed}": "failed" if f"ds-td3-seed{seed}" in killed else "done" for seed in (1, 2)
@@ -148,10 +151,10 @@ def test_a_run_that_is_killed_does_not_stop_the_others() -> None:
     assert tiny.content(cut.folder) == tiny.content(Path("alone"))
 
 
-def begun(text: str) -> tuple[subprocess.Popen[str], list[Path]]:
+def begun(text: str, task: str = WALK) -> tuple[subprocess.Popen[str], list[Path]]:
     """A sweep of two runs, both of which have a checkpoint."""
     process = subprocess.Popen(command(text), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    folders = [Path(f"runs/tiny-tiny-Walk-v0/ds-td3-seed{seed}") for seed in (1, 2)]
+    folders = [Path("runs", re.sub("[:/]", "-", task), f"ds-td3-seed{seed}") for seed in (1, 2)]
     end = time.monotonic() + 240
     while not all(map(checkpoints, folders)):
         assert process.poll() is None
@@ -220,13 +223,17 @@ def test_a_run_in_other_hands_is_waited_for() -> None:
 
 
 def test_runs_that_outlive_a_killed_sweep_are_waited_for() -> None:
-    text = grid(steps=15_000)
-    process, folders = begun(text)
+    Path("slow").touch()
+    text = grid((SLOW,), steps=2000)
+    process, folders = begun(text, SLOW)
     process.kill()
     process.communicate()
-    again = subprocess.run(command(text), capture_output=True, text=True, timeout=240)
-    assert again.returncode == 0, again.stderr
-    assert "2 running elsewhere" in again.stdout
+    again = subprocess.Popen(command(text), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert again.stdout
+    assert any("2 running elsewhere" in line for line in iter(again.stdout.readline, ""))
+    Path("slow").unlink()
+    out, _ = again.communicate(timeout=240)
+    assert again.returncode == 0, out
     for folder in folders:
         assert (folder / "train.log").read_text().count("Results go to") == 1
         assert "resuming at step" not in (folder / "train.log").read_text()

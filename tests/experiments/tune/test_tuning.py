@@ -27,7 +27,7 @@ from rewirl.training.measurements import EvaluationRow
 
 pytest.importorskip("optuna")
 
-WALK = "tiny:tiny/Walk-v0"
+WALK, SLOW = "tiny:tiny/Walk-v0", "faulty:faulty/Slow-v0"
 BASE: dict[str, Any] = {
     "method": "ds-td3",
     "task": "tiny/Walk-v0",
@@ -289,8 +289,9 @@ def test_from_the_command_line_stopped_resumed_and_its_result_trained(tmp_path: 
         "eta = 0.2\nsteps = 5\n"
     )
     env = {**os.environ, "PYTHONPATH": str(Path(tiny.__file__).parent)}
-    words = [sys.executable, "-m", "rewirl", "tune", "ds-td3", WALK, "--config", "base.toml", "--dir", "search"]
+    words = [sys.executable, "-m", "rewirl", "tune", "ds-td3", SLOW, "--config", "base.toml", "--dir", "search"]
     words += ["--trials", "2", "--steps", "4000", "--workers", "2"]
+    (tmp_path / "slow").touch()
     process = subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 240
     while not any((tmp_path / "search").glob("trial-*/seed0/checkpoint/step-*")):
@@ -301,16 +302,17 @@ def test_from_the_command_line_stopped_resumed_and_its_result_trained(tmp_path: 
     _, err = process.communicate(timeout=240)
     assert process.returncode == 3, err
     assert "to continue, repeat the command:  rewirl tune ds-td3" in err
+    (tmp_path / "slow").unlink()
     again = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240)
     assert again.returncode == 0, again.stderr
     assert "Note: ignoring eta, steps in base.toml: the search sets these." in again.stdout
-    assert "Next: rewirl train --config search/best.toml --import tiny --seed 1" in again.stdout
+    assert "Next: rewirl train --config search/best.toml --import faulty --seed 1" in again.stdout
     assert all(inspect_run(tmp_path / "search" / f"trial-00{n}" / "seed0").state == "done" for n in (0, 1))
     shutil.rmtree(tmp_path / "search" / "trial-000")
-    trained = [sys.executable, "-m", "rewirl", "train", "--config", "search/best.toml", "--import", "tiny"]
+    trained = [sys.executable, "-m", "rewirl", "train", "--config", "search/best.toml", "--import", "faulty"]
     trained += ["--steps", "150", "--seed", "4"]
     done = subprocess.run(trained, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    config = inspect_run(tmp_path / "runs" / "tiny-tiny-Walk-v0" / "ds-td3-seed4").config
+    config = inspect_run(tmp_path / "runs" / "faulty-faulty-Slow-v0" / "ds-td3-seed4").config
     assert config is not None
     assert (config.seed, config.steps, config.options.hidden) == (4, 150, (8, 8))
