@@ -33,7 +33,7 @@ BESIDE = {
 """Folders that stand beside the layers, and what they may import."""
 DOORS = {"nn"}
 """The folders that may import the core."""
-SIBLINGS = 14
+SIBLINGS = 13
 """Modules and folders in one folder, at most."""
 
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -12,7 +12,7 @@ from rich.console import Console
 from rewirl.cli.commands.inspect import report
 from rewirl.cli.ui.live.run_display import LiveDisplay
 from rewirl.cli.ui.session import summary
-from rewirl.experiments.analysis.inspection import look
+from rewirl.experiments.analysis.wiring.inspection import look
 from rewirl.storage import resume
 from rewirl.training import Run
 

@@ -15,7 +15,8 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 from numpy.testing import assert_array_equal
 
 from rewirl import TD3
-from rewirl.envs.environment import Environment, Source, make_by_name, probe
+from rewirl.envs.creation import Source, make_by_name
+from rewirl.envs.environment import Environment, probe
 from rewirl.errors import Refused
 from rewirl.storage import start
 

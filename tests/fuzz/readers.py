@@ -23,8 +23,8 @@ from rewirl.storage import checkpoint, wiring_log
 from rewirl.storage.checkpoint import Damaged
 from rewirl.storage.folder import RunFolder, inspect_run
 from rewirl.storage.lock import holder_of
+from rewirl.storage.logs.tables import parse, returns
 from rewirl.storage.provenance import read as read_about
-from rewirl.storage.tables import parse, returns
 from rewirl.training import RunConfig
 from rewirl.training.measurements import Episode, EvaluationRow
 from rewirl.untrusted import decoded, from_json, from_toml

@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 
 from rewirl.errors import Failed, Refused
 from rewirl.storage import checkpoint, resume, start, verify
-from rewirl.storage.replay_file import ReplayFile
+from rewirl.storage.logs.replay_file import ReplayFile
 from rewirl.training.replay import Replay, Shape
 
 SHAPE = Shape(2, 1)
@@ -33,7 +33,7 @@ def remembered(replay: Replay) -> list[int]:
 
 @pytest.mark.parametrize("count", [1, 9, 10, 11, 25, 48, 49, 100])
 def test_the_last_records_in_order(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewirl.storage.replay_file.SEGMENT", 8)
+    monkeypatch.setattr("rewirl.storage.logs.replay_file.SEGMENT", 8)
     in_memory = Replay.in_memory(10, SHAPE)
     in_file = ReplayFile.create(tmp_path / "replay.bin", 10, ReplayFile.slots_for(10, 1000, 12), SHAPE)
     assert in_file.slots == 48
@@ -47,7 +47,7 @@ def test_the_last_records_in_order(count: int, tmp_path: Path, monkeypatch: pyte
 def test_what_was_there_at_a_checkpoint_is_there_until_the_slack_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rewirl.storage.replay_file.SEGMENT", 8)
+    monkeypatch.setattr("rewirl.storage.logs.replay_file.SEGMENT", 8)
     path = tmp_path / "replay.bin"
     replay = ReplayFile.create(path, 20, ReplayFile.slots_for(20, 1000, 10), SHAPE)
     fill(replay, 0, 133)
@@ -62,7 +62,7 @@ def test_what_was_there_at_a_checkpoint_is_there_until_the_slack_is_used(
 
 
 def test_hashes_of_parts_are_those_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewirl.storage.replay_file.SEGMENT", 8)
+    monkeypatch.setattr("rewirl.storage.logs.replay_file.SEGMENT", 8)
     replays = [ReplayFile.create(tmp_path / name, 64, 64, SHAPE) for name in ("often", "once")]
     for end in (1, 3, 8, 9, 30, 31, 57):
         fill(replays[0], replays[0].count, end)
@@ -72,7 +72,7 @@ def test_hashes_of_parts_are_those_of_the_whole(tmp_path: Path, monkeypatch: pyt
 
 
 def test_every_flipped_byte_of_a_used_record_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rewirl.storage.replay_file.SEGMENT", 8)
+    monkeypatch.setattr("rewirl.storage.logs.replay_file.SEGMENT", 8)
     path = tmp_path / "replay.bin"
     replay = ReplayFile.create(path, 64, 64, SHAPE)
     fill(replay, 0, 21)

@@ -90,7 +90,7 @@ def clockless(run: Run) -> list[object]:
 @pytest.mark.parametrize("replay_size", [50, 300])
 def test_a_replay_that_overwrites_records(replay_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond its capacity the file is a ring: what either of the two checkpoints needs is never overwritten."""
-    monkeypatch.setattr("rewirl.storage.replay_file.SEGMENT", 16)
+    monkeypatch.setattr("rewirl.storage.logs.replay_file.SEGMENT", 16)
     given = {"steps": 1500, "replay_size": replay_size, "checkpoint_every": 90}
     tiny.train(tmp_path / "whole", **given)
     slots = ring_of(tmp_path / "parts", **given)

@@ -11,7 +11,7 @@ import pytest
 import tiny
 
 from rewirl.storage import resume, start, verify
-from rewirl.storage.wiring_log import WiringLog, matrix, read
+from rewirl.storage.logs.wiring_log import WiringLog, matrix, read
 from rewirl.topology import Links
 from rewirl.training import Observer, Run
 from rewirl.training.measurements import EvaluationRow

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rewirl.agents import costs
-from rewirl.storage.tables import content
+from rewirl.storage.logs.tables import content
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import DiagnosticsRow, EvaluationRow
 

@@ -10,7 +10,7 @@ import pytest
 from rewirl.errors import Failed, Refused
 from rewirl.storage import resume, start
 from rewirl.training import RunConfig
-from rewirl.training.loggers import LOGGERS, LogTo, check_logger
+from rewirl.training.observers.loggers import LOGGERS, LogTo, check_logger
 
 TINY = {"hidden": (8, 8), "random_steps": 50, "eval_every": 50, "eval_episodes": 1, "steps": 150, "replay_size": 1000}
 CONFIG = RunConfig.resolve(method="ds-td3", task="Pendulum-v1", **TINY)

@@ -14,11 +14,11 @@ import tiny
 
 from rewirl import nn
 from rewirl.agents import costs
-from rewirl.envs.environment import Source
+from rewirl.envs.creation import Source
 from rewirl.errors import Refused
 from rewirl.policies.policy import Policy
 from rewirl.storage import resume, start, verify
-from rewirl.storage.tables import Table, parse
+from rewirl.storage.logs.tables import Table, parse
 from rewirl.training import Episode, EvaluationRow, Observer, Run, evaluate_policy
 from rewirl.training.evaluation.critic_bias import critics_of
 from rewirl.training.evaluation.episodes import Evaluation, Snapshot, evaluation_seed

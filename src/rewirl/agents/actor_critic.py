@@ -17,7 +17,7 @@ from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.agents.wired import WiredAgent
 from rewirl.nn import Batch, Network, RandomStream, Target, regress_each
-from rewirl.policies.policy import ALGORITHMS
+from rewirl.policies.file_header import ALGORITHMS
 
 __all__ = ["ActorCritic", "Diverged", "Floats", "State"]
 

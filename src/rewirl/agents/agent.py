@@ -31,7 +31,7 @@ class Agent(ABC):
     algorithm: ClassVar[str]
     """Its short name, as in the names of methods: td3."""
     policy_kind: ClassVar[str]
-    """How its policy's outputs are read (`policies.policy.ALGORITHMS`): deterministic as TD3's, Gaussian as SAC's
+    """How its policy's outputs are read (`policies.file_header.ALGORITHMS`): deterministic as TD3's, Gaussian as SAC's
     or one value for each action as DQN's."""
     actions_class: ClassVar[type[Actions]]
     """The actions that it learns to choose: `ActionBox` or `Choices`."""

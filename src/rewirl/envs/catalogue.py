@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rewirl.envs.environment import Environment, close, make_by_name
+from rewirl.envs.creation import close, make_by_name
+from rewirl.envs.environment import Environment
 from rewirl.envs.feature_names import (
     ANT,
     ANT_BODIES,

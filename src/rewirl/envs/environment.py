@@ -1,14 +1,9 @@
-"""Environments: created by name, instance or factory; their spaces and values are checked."""
+"""One environment as the loop sees it: its spaces and all that it returns are checked."""
 
 from __future__ import annotations
 
-import copy
-import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -16,19 +11,23 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from rewirl.agents import ActionBox, Actions, Choices
-from rewirl.envs.task_names import check_imported, full_name, newer
-from rewirl.errors import Refused, nearest
+from rewirl.envs.creation import RAISED, Env, EnvLike, Source, close, make_by_name, wrappers_of
+from rewirl.errors import Refused
 from rewirl.limits import MAX_WIDTH
 
-Floats = NDArray[np.float32]
-Env: TypeAlias = "gymnasium.Env[Any, Any]"
-EnvLike: TypeAlias = "str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]"
-"""A name for gymnasium.make, an environment, or a function that creates one."""
+__all__ = [  # those of `creation` for code that imports them from here
+    "Env",
+    "EnvLike",
+    "Environment",
+    "Misbehaved",
+    "Source",
+    "close",
+    "make_by_name",
+    "probe",
+    "wrappers_of",
+]
 
-WATCHING = ("Monitor",)
-"""Wrappers that record and change nothing, such as that of Stable-Baselines3: evaluation does without them."""
-BY_NAME = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", *WATCHING)
-"""Wrappers that gymnasium.make adds by itself."""
+Floats = NDArray[np.float32]
 LARGEST = float(np.finfo(np.float32).max)
 SUPPORTED = (
     "supported are observations in a flat Box (one dimension), and actions that are Discrete or in a flat, bounded Box "
@@ -36,157 +35,8 @@ SUPPORTED = (
 )
 
 
-RAISED = (Exception, SystemExit)
-"""What the code of an environment may raise: one that calls sys.exit must not end a run without a checkpoint."""
-
-
 class Misbehaved(Exception):
     """An environment raised an error, or returned a value that is not finite."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a run's environments come from."""
-
-    task: str
-    """Its name for display."""
-    env: EnvLike
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    """For gymnasium.make, if it is made by name."""
-
-    def make(self) -> Env:
-        """The environment to train in."""
-        if isinstance(self.env, gymnasium.Env):
-            return self.env
-        return self._new()
-
-    def another(self) -> Env:
-        """A second environment that shares nothing with the first."""
-        if not isinstance(self.env, gymnasium.Env):
-            return self._new()
-        try:
-            spec = self.env.spec
-            if spec is None:
-                return copy.deepcopy(_unwatched(self.env))
-            return gymnasium.make(
-                replace(spec, additional_wrappers=tuple(w for w in spec.additional_wrappers if w.name not in WATCHING))
-            )
-        except RAISED as error:
-            raise Refused(
-                f"{self.task} cannot be created a second time for evaluation ({error}): give a function that creates it"
-            ) from error
-
-    def _new(self) -> Env:
-        if isinstance(self.env, str):
-            return make_by_name(self.env, **self.arguments)
-        try:
-            made = self.env()  # type: ignore[operator]
-        except RAISED as error:
-            raise Refused(f"{self.task} could not be created: {type(error).__name__}: {error}") from error
-        if not isinstance(made, gymnasium.Env):
-            raise Refused(f"{self.task} must be a gymnasium environment, not {type(made).__name__}")
-        return made
-
-
-def _unwatched(env: Env) -> Env:
-    while isinstance(env, gymnasium.Wrapper) and type(env).__name__ in WATCHING:
-        env = env.env
-    return env
-
-
-def close(env: Env) -> str | None:
-    """Closes an environment. An error in that is returned as a sentence: what the environment was for is done."""
-    try:
-        env.close()
-    except RAISED as error:
-        return f"raised {type(error).__name__} in close: {error}"
-    return None
-
-
-def make_by_name(name: str, **options: Any) -> Env:
-    """gymnasium.make with these options; an unknown name is refused with the nearest known one.
-
-    >>> make_by_name("Pendulum-v1").action_space
-    Box(-2.0, 2.0, (1,), float32)
-    """
-    name = full_name(name)
-    check_imported(name)
-    try:
-        with _quiet_models(name), _quiet_versions(name):
-            return gymnasium.make(name, disable_env_checker=True, **options)  # we do the same checks, once
-    except gymnasium.error.UnregisteredEnv:
-        raise Refused(f"there is no task {name!r}{nearest(name, gymnasium.registry)}") from None
-    except gymnasium.error.DependencyNotInstalled as error:
-        raise Refused(f"the task {name!r} needs a package that is not installed: {_wanted(error)}") from None
-    except RAISED as error:
-        better = f"; use {newest}" if (newest := newer(name)) else ""
-        raise Refused(f"the task {name!r} could not be created: {str(error).rstrip('.')}{better}") from error
-
-
-def _wanted(error: Exception) -> str:
-    """What to install, from Gymnasium's message.
-
-    >>> _wanted(Exception('Box2D is not installed, you can install it by run `pip install "gymnasium[box2d]"`'))
-    "pip install 'gymnasium[box2d]'"
-    """
-    extra = re.search(r"gymnasium\[([\w-]+)\]", str(error))
-    return f"pip install 'gymnasium[{extra[1]}]'" if extra else str(error).rstrip(".")
-
-
-@contextmanager
-def _quiet_versions(name: str) -> Iterator[None]:
-    """For MuJoCo tasks -v2 and -v3 Gymnasium has only a function that raises: its message is enough."""
-    spec = gymnasium.registry.get(name)
-    if spec is None or isinstance(spec.entry_point, str) or not newer(name):
-        yield
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield
-
-
-@contextmanager
-def _quiet_models(name: str) -> Iterator[None]:
-    """MuJoCo 4 warns about the models that Gymnasium ships, on the terminal and in a file; users cannot fix that."""
-    spec = gymnasium.registry.get(name)
-    if spec is None or "mujoco" not in str(spec.entry_point):
-        yield
-        return
-    import mujoco  # type: ignore[import-untyped]
-
-    mujoco.set_mju_user_warning(lambda _: None)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(None)
-
-
-def wrappers_of(env: Env) -> str:
-    """What was added to a task, separated by commas: wrappers, the outermost first, then arguments and a time limit
-    that differ from the task's own.
-
-    >>> from gymnasium.wrappers import TransformReward
-    >>> wrappers_of(TransformReward(gymnasium.make("Pendulum-v1", g=9.81), abs))
-    'TransformReward, g=9.81'
-    >>> wrappers_of(gymnasium.make("Pendulum-v1"))
-    ''
-    """
-    found, spec = [], env.spec
-    while isinstance(env, gymnasium.Wrapper):
-        found.append(type(env).__name__)
-        env = env.env
-    found = [name for name in found if name not in BY_NAME]
-    if spec is not None and (usual := gymnasium.registry.get(spec.id)) is not None:
-        given = {name: value for name, value in spec.kwargs.items() if name != "render_mode"}
-        given["max_episode_steps"] = spec.max_episode_steps
-        known = {**usual.kwargs, "max_episode_steps": usual.max_episode_steps}
-        found += [f"{name}={_shown(value)}" for name, value in sorted(given.items()) if known.get(name) != value]
-    return ", ".join(found)
-
-
-def _shown(value: object) -> str:
-    """A representation without memory addresses."""
-    return repr(value) if isinstance(value, str | int | float | tuple | list | None) else type(value).__name__
 
 
 class Environment:

@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.envs.environment import Env, close, make_by_name
+from rewirl.envs.creation import Env, close, make_by_name
 from rewirl.errors import Refused
 
 Frame = NDArray[np.uint8]

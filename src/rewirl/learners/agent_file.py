@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents.methods import method
-from rewirl.envs.environment import EnvLike, wrappers_of
+from rewirl.envs.creation import EnvLike, wrappers_of
 from rewirl.errors import Refused
 from rewirl.policies import sealed_file
-from rewirl.policies.policy import AGENT, AGENT_FORMAT, Policy, PolicyFileError
+from rewirl.policies.file_header import AGENT, AGENT_FORMAT
+from rewirl.policies.policy import Policy, PolicyFileError
 from rewirl.storage.checkpoint import UNFIT, check_all_read, format_values, parse_values
-from rewirl.storage.tables import content, parse
+from rewirl.storage.logs.tables import content, parse
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import EvaluationRow
 from rewirl.training.observers import Observer

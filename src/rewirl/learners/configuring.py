@@ -10,7 +10,7 @@ import gymnasium
 
 from rewirl.agents.methods import METHODS, Method
 from rewirl.agents.options import WiringOptions
-from rewirl.envs.environment import EnvLike, Source, close
+from rewirl.envs.creation import EnvLike, Source, close
 from rewirl.envs.task_names import full_name, import_module_of
 from rewirl.errors import Refused
 from rewirl.topology import Dense, DropAndGrow, Rule

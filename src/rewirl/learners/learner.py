@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rewirl.envs.environment import EnvLike, close
+from rewirl.envs.creation import EnvLike, close
 from rewirl.errors import Refused
 from rewirl.learners import sb3_names
 from rewirl.learners.agent_file import load_agent, read_agent, save_agent
@@ -28,7 +28,7 @@ from rewirl.topology import Rule
 from rewirl.training import Evaluation, EvaluationRow, Observer, Run, evaluate_policy
 from rewirl.training.config import BY_LENGTH, RunConfig
 from rewirl.training.first_steps import few_updates, no_rate_left
-from rewirl.training.loggers import Logger, LogTo, check_logger
+from rewirl.training.observers.loggers import Logger, LogTo, check_logger
 
 
 class Learner:

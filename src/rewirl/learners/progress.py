@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rewirl.training import Episode, EvaluationRow, Observer, Run
-from rewirl.training.pace import Pace
+from rewirl.training.observers.pace import Pace
 
 REDRAWS = 0.25
 """Seconds from one drawing to the next."""

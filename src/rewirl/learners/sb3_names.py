@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rewirl.envs.environment import EnvLike
+from rewirl.envs.creation import EnvLike
 from rewirl.errors import Refused
 
 SAME = {

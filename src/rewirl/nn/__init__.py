@@ -4,9 +4,11 @@ Which links a network has is decided in `topology/`, what it learns in `agents/`
 """
 
 from rewirl._core import Batch, RandomStream, extend, gather
+from rewirl.nn.adam import Adam
+from rewirl.nn.batch import batch_of
 from rewirl.nn.batched import backward_each, forward_each, regress_each, update_each
 from rewirl.nn.cores import available_cores
-from rewirl.nn.network import Adam, Network, batch_of
+from rewirl.nn.network import Network
 from rewirl.nn.runtime import available_isas, compiler, isa, kernel_seconds, select_isa, set_threads, sources, threads
 from rewirl.nn.target import Target
 

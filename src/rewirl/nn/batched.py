@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from rewirl import _core
 from rewirl._core import Batch
-from rewirl.nn.network import Adam, Network
+from rewirl.nn.adam import Adam
+from rewirl.nn.network import Network
 from rewirl.nn.target import Target
 
 

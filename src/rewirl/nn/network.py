@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
@@ -13,6 +12,9 @@ from numpy.typing import NDArray
 
 from rewirl import _core
 from rewirl._core import Batch
+from rewirl.nn._checks import entry, kind_of, not_a_batch, same_kind
+from rewirl.nn.adam import Adam
+from rewirl.nn.initial_weights import initial_weights
 from rewirl.topology import Links, Rule, estimated_moments, moved_births
 
 Floats = NDArray[np.float32]
@@ -22,39 +24,6 @@ _FLAT = ("parameters", "first_moments", "second_moments")
 """What a network's state has of its flat arrays."""
 
 
-@dataclass(frozen=True)
-class Adam:
-    """Numbers of the optimizer (Kingma and Ba)."""
-
-    lr: float = 1e-3
-    """Learning rate."""
-    beta1: float = 0.9
-    """How slowly the first moment forgets."""
-    beta2: float = 0.999
-    """How slowly the second moment forgets."""
-    eps: float = 1e-8
-    """Keeps the division from zero."""
-    weight_decay: float = 0.0
-    """How strongly weights are pulled to 0."""
-    decoupled: bool = False
-    """Whether the decay shrinks weights by lr · weight_decay (AdamW), or is added to their gradients (L2)."""
-
-
-def batch_of(array: Floats) -> Batch:
-    """A batch with a copy of `array`, of shape (features, samples).
-
-    >>> batch_of(np.ones((3, 5), dtype=np.float32)).array.sum()
-    np.float32(15.0)
-    """
-    if array.dtype != np.float32 or array.ndim != 2:
-        raise TypeError(
-            f"a batch is a float32 array of shape (features, samples), not {array.dtype} with {array.ndim} dimensions"
-        )
-    batch = Batch(*array.shape)
-    batch.array[...] = array
-    return batch
-
-
 class Network:
     """Layers of links with ReLU between them; the last layer is linear.
 
@@ -62,6 +31,7 @@ class Network:
     layer the weights of its links, then its biases. They are the core's own memory: they stay valid, and change as the
     network learns. `links(layer)` and `weights(layer)` say which number belongs to which link.
 
+    >>> from rewirl.nn import batch_of
     >>> from rewirl.topology import SET, wire
     >>> rng = np.random.default_rng(0)
     >>> net = Network(wire((3, 8, 8, 2), rng, rule=SET(), sparsity=0.5), rng)
@@ -92,7 +62,7 @@ class Network:
         self._births = [np.zeros(layer.blocks, dtype=np.int64) for layer in links]
         self._act_out = np.empty(self.sizes[-1], dtype=np.float32)
         self._set_by_position(
-            np.concatenate([_initial(layer, rng, sparse_init) for layer in links]), self._by_position()
+            np.concatenate([initial_weights(layer, rng, sparse_init) for layer in links]), self._by_position()
         )
 
     # ------------------------------------------------------------- computing
@@ -102,7 +72,7 @@ class Network:
         try:
             return self._core.forward(x)
         except TypeError:
-            raise _no_batch("forward", x) from None
+            raise not_a_batch("forward", x) from None
 
     def backward(self, dy: Batch, *, weights: bool = True, inputs: tuple[int, int] = (0, 0)) -> Batch:
         """From the loss's gradient at the outputs of the last forward to that of the weights (into `gradients`) and of
@@ -113,7 +83,7 @@ class Network:
         except TypeError:
             if isinstance(dy, Batch):
                 raise
-            raise _no_batch("backward", dy) from None
+            raise not_a_batch("backward", dy) from None
 
     def step(self, adam: Adam) -> None:
         """One step of Adam along `gradients`."""
@@ -124,7 +94,7 @@ class Network:
         try:
             self._core.act(x, self._act_out)
         except TypeError:
-            raise TypeError(f"an observation is {self.sizes[0]} contiguous float32 numbers, not {_kind(x)}") from None
+            raise TypeError(f"an observation is {self.sizes[0]} contiguous float32 numbers, not {kind_of(x)}") from None
         return self._act_out
 
     # ---------------------------------------------------------------- wiring
@@ -279,7 +249,7 @@ class Network:
             self._core.set_parameters(values)
         except TypeError:
             raise TypeError(
-                f"parameters are {len(self.parameters)} contiguous float32 numbers, not {_kind(values)}"
+                f"parameters are {len(self.parameters)} contiguous float32 numbers, not {kind_of(values)}"
             ) from None
 
     def _by_position(self, slots: Sequence[NDArray[np.int64]] | None = None) -> NDArray[np.int64]:
@@ -308,13 +278,13 @@ class Network:
 
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
         """Takes over what `state` gave; everything is checked before anything changes."""
-        flat = {name: _same_kind(name, state, getattr(self, name)) for name in _FLAT}
-        steps = _same_kind("steps", state, np.array(0, dtype=np.int64))
+        flat = {name: same_kind(name, state, getattr(self, name)) for name in _FLAT}
+        steps = same_kind("steps", state, np.array(0, dtype=np.int64))
         if steps < 0:
             raise ValueError(f"steps must not be negative, and are {steps}")
         wiring = []
         for layer, (n_in, n_out) in enumerate(pairwise(self.sizes)):
-            links = Links(n_in, n_out, self._blocks[layer], _entry(f"places.{layer}", state))  # type: ignore[arg-type]
+            links = Links(n_in, n_out, self._blocks[layer], entry(f"places.{layer}", state))  # type: ignore[arg-type]
             if links.count != self._counts[layer]:
                 raise ValueError(f"layer {layer} has {self._counts[layer]} links, the state has {links.count}")
             wiring.append(links)
@@ -333,7 +303,7 @@ class Network:
         name, like = f"births.{layer}", self._births[layer]
         if name not in state:
             return np.zeros_like(like)
-        births = _same_kind(name, state, like).astype(np.int64)
+        births = same_kind(name, state, like).astype(np.int64)
         if len(births) and not (births.min() >= 0 and births.max() <= steps):
             raise ValueError(f"{name} must be steps from 0 to {steps}")
         return births
@@ -341,40 +311,3 @@ class Network:
     def bytes(self) -> dict[str, int]:
         """Memory that the network holds, by what it is for (activations of a batch not included)."""
         return self._core.bytes()
-
-
-def _initial(links: Links, rng: np.random.Generator, sparse: bool) -> Floats:
-    """Weights and biases of a layer, uniform in ±1/√(inputs of the layer): those of a dense layer, fewer of them.
-
-    If `sparse`, weights are uniform in ±1/√(links into the neuron), so that outputs are as large as a dense layer's.
-    """
-    values = rng.uniform(-1, 1, links.count + links.n_out).astype(np.float32)
-    values /= np.sqrt(np.float32(links.n_in))
-    if sparse:
-        fan_in = np.bincount(links.output_blocks, minlength=links.n_out // links.block)[links.output_blocks]
-        values[: links.count] *= np.sqrt(links.n_in / np.repeat(fan_in, links.block), dtype=np.float32)
-    return values
-
-
-def _no_batch(verb: str, value: object) -> TypeError:
-    return TypeError(f"{verb} takes a Batch, not {_kind(value)}; batch_of(array) makes one")
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        contiguous = "" if value.flags.c_contiguous else "non-contiguous "
-        return f"a {contiguous}{value.dtype} array of shape {value.shape}"
-    return type(value).__name__
-
-
-def _entry(name: str, state: Mapping[str, NDArray[np.generic]]) -> NDArray[np.generic]:
-    if name not in state:
-        raise ValueError(f"the state has no {name!r}; it has {', '.join(sorted(state)) or 'nothing'}")
-    return state[name]
-
-
-def _same_kind(name: str, state: Mapping[str, NDArray[np.generic]], like: NDArray[np.generic]) -> Floats:
-    value = _entry(name, state)
-    if value.dtype != like.dtype or value.shape != like.shape:
-        raise ValueError(f"{name} must be {like.dtype} of shape {like.shape}, the state has {_kind(value)}")
-    return np.asarray(value, order="C")  # ascontiguousarray would give a number one dimension

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from rewirl import _core
 from rewirl._core import Batch
-from rewirl.nn.network import Network, _entry, _no_batch, _same_kind
+from rewirl.nn._checks import entry, not_a_batch, same_kind
+from rewirl.nn.network import Network
 from rewirl.topology import Links
 
 
@@ -37,7 +38,7 @@ class Target:
         try:
             return self._core.forward(x)
         except TypeError:
-            raise _no_batch("forward", x) from None
+            raise not_a_batch("forward", x) from None
 
     def update(self, tau: float) -> None:
         """θ' ← τθ + (1-τ)θ', then MaintainSparsity: of each layer only the k largest magnitudes stay, k its links."""
@@ -84,11 +85,11 @@ class Target:
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
         """Takes over what `state` gave. Load the network's own state first: it says which links the weights are for."""
         layers = range(self.online.layers)
-        weights = [_same_kind(f"weights.{layer}", state, self._core.weights(layer)) for layer in layers]
-        biases = [_same_kind(f"bias.{layer}", state, self._core.bias(layer)) for layer in layers]
+        weights = [same_kind(f"weights.{layer}", state, self._core.weights(layer)) for layer in layers]
+        biases = [same_kind(f"bias.{layer}", state, self._core.bias(layer)) for layer in layers]
         extras = []
         for layer in layers:
-            places = _entry(f"extra_places.{layer}", state)
+            places = entry(f"extra_places.{layer}", state)
             if places.dtype != np.int64 or places.ndim != 1:
                 raise ValueError(f"extra_places.{layer} must be one-dimensional int64, and is {places.dtype}")
             links = self.online.links(layer)
@@ -99,7 +100,7 @@ class Target:
             if (also := np.isin(extra, links.places, assume_unique=True)).any():
                 raise ValueError(f"extra_places.{layer} has {extra[also][0]}, which is also a link of the network")
             like = np.empty(len(extra) * links.block, dtype=np.float32)
-            extras.append((extra, _same_kind(f"extra_weights.{layer}", state, like)))
+            extras.append((extra, same_kind(f"extra_weights.{layer}", state, like)))
         for layer in layers:
             self._core.set_extra(layer, *extras[layer])
             self._core.weights(layer)[self._order(layer)] = weights[layer]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,25 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from rewirl.limits import LOG_STD
 from rewirl.policies import sealed_file as container
+from rewirl.policies.file_header import (
+    ALGORITHMS,
+    DISCRETE,
+    FORMAT,
+    OWN_METADATA,
+    PARTS,
+    check_header,
+    outputs_of,
+)
 from rewirl.policies.layer import Floats, PolicyLayer, _owned
 from rewirl.policies.sealed_file import PolicyFileError
 
 __all__ = ["Policy", "PolicyFileError", "PolicyLayer"]
-
-FORMAT, FORMAT_VERSION = "rewirl-policy", 2
-"""Version 1 has only policies with an action box, and is still written for them."""
-AGENT_FORMAT, AGENT = "rewirl-agent", "agent."
-"""Of a file that holds a whole agent (`learners/agent_file.py`), and how the names of its arrays begin that are no part
-of the policy."""
-PARTS = ("indptr", "columns", "weights", "bias")
-"""Arrays of a layer in the file."""
-ALGORITHMS = {"td3": 1, "sac": 2, "dqn": 1}
-"""Outputs of the network per dimension of the action: TD3 has the action alone, SAC mean and log-std. DQN has the value
-of each action that can be chosen."""
-DISCRETE = frozenset({"dqn"})
-"""Those that choose one of several actions instead of a point in a box."""
-OWN_METADATA = ("format", "format_version", "rewirl", "algorithm", "task", "sizes", "links", "sha256")
-"""Names in the file's metadata that are the format's own."""
 
 
 def _none() -> Floats:
@@ -88,7 +81,7 @@ class Policy:
             raise ValueError(
                 f"an action box needs finite lows below finite highs, not low {self.low}, high {self.high}"
             )
-        outputs = _outputs(self.algorithm, len(self.low))
+        outputs = outputs_of(self.algorithm, len(self.low))
         if self.is_discrete:
             if len(self.low):
                 raise ValueError(f"a {self.algorithm} policy has no action box: its actions are discrete")
@@ -232,7 +225,7 @@ class Policy:
         """The policy in a file written by `save`, or in the file of a whole agent. Any other file is refused with a
         PolicyFileError, before memory of the claimed size is allocated."""
         with container.opened(path) as file:
-            _check_header(file)
+            check_header(file)
             tensors, text = file.tensors(), file.metadata
             sizes = [int(size) for size in text["sizes"].split(",")]
             layers = []
@@ -253,76 +246,3 @@ class Policy:
                 task=text["task"],
                 metadata={name: value for name, value in text.items() if name not in OWN_METADATA},
             )
-
-
-def _outputs(algorithm: str, n_act: int) -> int:
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"the algorithm must be {' or '.join(ALGORITHMS)}, not {algorithm!r}")
-    return n_act * ALGORITHMS[algorithm]
-
-
-def _check_header(file: container.SealedFile) -> None:
-    """Refuses a file whose arrays are not those of a policy with the sizes and links that it states."""
-    text = file.metadata
-    if text.get("format") not in (FORMAT, AGENT_FORMAT):
-        raise PolicyFileError(f"this is not a policy file: its format is {text.get('format')!r} instead of {FORMAT!r}")
-    found = text.get("format_version", "")
-    if not re.fullmatch(r"[1-9][0-9]{0,8}", found, re.ASCII):
-        raise PolicyFileError(f"the format version {found!r} is not a number")
-    if int(found) > FORMAT_VERSION:
-        raise PolicyFileError(f"the file has format version {found}: it needs rewirl ≥ {_version_of(text)}")
-    for name in OWN_METADATA:
-        if name not in text:
-            raise PolicyFileError(f"the file does not state its {name!r}")
-    sizes, links = _numbers("sizes", text), _numbers("links", text)
-    if len(sizes) < 2 or len(links) != len(sizes) - 1:
-        raise PolicyFileError(
-            f"the file states {len(sizes)} widths and {len(links)} link counts: there must be one more width"
-        )
-    per_action = _outputs(text["algorithm"], 1)
-    if sizes[-1] % per_action:
-        raise PolicyFileError(
-            f"the file states {sizes[-1]} outputs: a sac policy has two for each dimension of the action"
-        )
-    expected = _expected(sizes, links, text["algorithm"])
-    others = {name for name in file.entries if name.startswith(AGENT)} if text["format"] == AGENT_FORMAT else set()
-    for name in sorted(set(expected) | set(file.entries) - others):
-        if name not in file.entries:
-            raise PolicyFileError(f"the array {name!r} is missing")
-        if name not in expected:
-            raise PolicyFileError(f"the array {name!r} does not belong to a policy with the sizes {text['sizes']}")
-        entry = file.entries[name]
-        if (entry.dtype, entry.shape) != expected[name]:
-            dtype, shape = expected[name]
-            raise PolicyFileError(
-                f"the array {name!r} is {entry.dtype} {entry.shape}: with the sizes {text['sizes']} and the links "
-                f"{text['links']} that it states it must be {dtype} {shape}"
-            )
-
-
-def _expected(sizes: list[int], links: list[int], algorithm: str) -> dict[str, tuple[str, tuple[int, ...]]]:
-    n_act = sizes[-1] // ALGORITHMS[algorithm]
-    expected: dict[str, tuple[str, tuple[int, ...]]] = {f"action.{end}": ("F32", (n_act,)) for end in ("low", "high")}
-    if algorithm in DISCRETE:
-        expected = {"action.first": ("I32", (1,))}
-    for number, (count, n_out) in enumerate(zip(links, sizes[1:], strict=True)):
-        expected[f"layer.{number}.indptr"] = ("I32", (n_out + 1,))
-        expected[f"layer.{number}.columns"] = ("I32", (count,))
-        expected[f"layer.{number}.weights"] = ("F32", (count,))
-        expected[f"layer.{number}.bias"] = ("F32", (n_out,))
-    return expected
-
-
-def _numbers(name: str, text: Mapping[str, str]) -> list[int]:
-    if not re.fullmatch(r"[0-9]{1,10}(,[0-9]{1,10}){0,99}", text[name], re.ASCII):
-        raise PolicyFileError(
-            f"the file states {name} {text[name]!r}: they must be at most 100 integers separated by commas"
-        )
-    return [int(number) for number in text[name].split(",")]
-
-
-def _version_of(text: Mapping[str, str]) -> str:
-    """The version that wrote the file, which can surely read it."""
-    found = text.get("rewirl", "")
-    known = re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}[a-z0-9.+]{0,16}", found, re.ASCII)
-    return found if known else "a later version than this"

@@ -13,7 +13,7 @@ from rewirl.errors import Refused
 from rewirl.files import refuse_link, to_json, write_aside, write_new
 from rewirl.policies.policy import Policy
 from rewirl.storage.lock import living_holder_of
-from rewirl.storage.tables import returns, whole_lines
+from rewirl.storage.logs.tables import returns, whole_lines
 from rewirl.training.config import RunConfig
 from rewirl.untrusted import from_json, read_bytes, read_text
 

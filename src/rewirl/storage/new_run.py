@@ -8,7 +8,8 @@ from pathlib import Path
 
 import gymnasium
 
-from rewirl.envs.environment import EnvLike, Misbehaved, Source, probe, wrappers_of
+from rewirl.envs.creation import EnvLike, Source, wrappers_of
+from rewirl.envs.environment import Misbehaved, probe
 from rewirl.errors import Refused
 from rewirl.files import write_aside
 from rewirl.storage import checkpoint
@@ -16,7 +17,7 @@ from rewirl.storage import provenance as about
 from rewirl.storage.disk_errors import complaining
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.initial_samples import GivenPolicy, keep, pinned
-from rewirl.storage.replay_file import ReplayFile
+from rewirl.storage.logs.replay_file import ReplayFile
 from rewirl.storage.store import FolderStore
 from rewirl.training.config import RunConfig
 from rewirl.training.first_steps import InitialPolicy

@@ -9,7 +9,7 @@ from pathlib import Path
 import gymnasium
 
 from rewirl.agents.methods import method
-from rewirl.envs.environment import EnvLike, Source, wrappers_of
+from rewirl.envs.creation import EnvLike, Source, wrappers_of
 from rewirl.errors import Failed, Refused
 from rewirl.files import write_aside
 from rewirl.policies.policy import Policy
@@ -19,8 +19,8 @@ from rewirl.storage.checkpoint import UNFIT, Damaged
 from rewirl.storage.disk_errors import complaining
 from rewirl.storage.folder import RunFolder, inspect_run
 from rewirl.storage.initial_samples import as_begun, kept
+from rewirl.storage.logs.replay_file import ReplayFile
 from rewirl.storage.new_run import begin, write_config
-from rewirl.storage.replay_file import ReplayFile
 from rewirl.storage.store import FolderStore
 from rewirl.training.config import RunConfig
 from rewirl.training.observers import Observer

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from rewirl.envs.environment import wrappers_of
+from rewirl.envs.creation import wrappers_of
 from rewirl.envs.task_names import import_flags
 from rewirl.errors import Failed, Stopped
 from rewirl.nn import Network
@@ -15,9 +15,9 @@ from rewirl.storage import checkpoint
 from rewirl.storage.disk_errors import complaining, room_for, what_is_left
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.lock import Lock
-from rewirl.storage.replay_file import ReplayFile
-from rewirl.storage.tables import Table, parse
-from rewirl.storage.wiring_log import WiringLog
+from rewirl.storage.logs.replay_file import ReplayFile
+from rewirl.storage.logs.tables import Table, parse
+from rewirl.storage.logs.wiring_log import WiringLog
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.training.run import Run

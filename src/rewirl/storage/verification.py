@@ -8,12 +8,13 @@ from pathlib import Path
 
 from rewirl.errors import Failed, Refused
 from rewirl.policies.policy import Policy
-from rewirl.storage import checkpoint, wiring_log
+from rewirl.storage import checkpoint
 from rewirl.storage.checkpoint import UNFIT, Damaged
 from rewirl.storage.folder import RunFolder, inspect_run
 from rewirl.storage.initial_samples import kept
-from rewirl.storage.replay_file import ReplayFile
-from rewirl.storage.tables import parse
+from rewirl.storage.logs import wiring_log
+from rewirl.storage.logs.replay_file import ReplayFile
+from rewirl.storage.logs.tables import parse
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.training.replay import Shape

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from rewirl.envs.environment import EnvLike
+from rewirl.envs.creation import EnvLike
 from rewirl.training.config import RunConfig
 from rewirl.training.evaluation.episodes import Evaluation, evaluate_policy
 from rewirl.training.measurements import Episode, EvaluationRow

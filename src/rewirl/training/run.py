@@ -12,7 +12,8 @@ import numpy as np
 
 from rewirl import nn
 from rewirl.agents import Diverged
-from rewirl.envs.environment import Environment, Misbehaved, Source, close, wrappers_of
+from rewirl.envs.creation import Source, close, wrappers_of
+from rewirl.envs.environment import Environment, Misbehaved
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.policies.policy import Policy
 from rewirl.training.config import RunConfig

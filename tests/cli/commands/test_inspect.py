@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from rewirl.cli import main
-from rewirl.experiments.analysis.inspection import look
+from rewirl.experiments.analysis.wiring.inspection import look
 from rewirl.policies import Policy, PolicyLayer
 from rewirl.storage import start
-from rewirl.storage.tables import parse
+from rewirl.storage.logs.tables import parse
 from rewirl.training import RunConfig
 from rewirl.training.measurements import DiagnosticsRow
 

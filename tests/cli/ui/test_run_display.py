@@ -11,7 +11,7 @@ from rewirl.cli.ui.live.run_display import LiveDisplay, PlainDisplay, display
 from rewirl.cli.ui.tables import count, size, sparkline
 from rewirl.storage import start
 from rewirl.training import RunConfig
-from rewirl.training.pace import Pace, duration
+from rewirl.training.observers.pace import Pace, duration
 
 TINY = {
     "hidden": (16, 16),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny
 
-from rewirl.experiments.analysis.inspection import Dead, Inspection, Wired, look
+from rewirl.experiments.analysis.wiring.inspection import Dead, Inspection, Wired, look
 from rewirl.policies import Policy, PolicyLayer
 from rewirl.storage import start
 from rewirl.training import EvaluationRow, Observer, Run, evaluate_policy

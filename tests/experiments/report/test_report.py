@@ -19,11 +19,11 @@ from rewirl.errors import Refused
 from rewirl.experiments.analysis.comparison import compare
 from rewirl.experiments.analysis.groups import grouped
 from rewirl.experiments.analysis.trained_runs import load, load_run
-from rewirl.experiments.analysis.wiring_study import studies
+from rewirl.experiments.analysis.wiring.study import studies
 from rewirl.experiments.report import writer
 from rewirl.experiments.report.provenance import command_of, commands_of, facts, run_table
 from rewirl.experiments.report.style import INKS, inks_for
-from rewirl.experiments.report.table import Table
+from rewirl.experiments.report.tables.table import Table
 
 SMALL = {"hidden": (16, 16), "eval_every": 2000, "random_steps": 4000}
 
@@ -344,7 +344,7 @@ def test_a_method_that_is_not_there_yet_is_in_the_curves_and_not_in_the_tables(t
 
 
 def test_ages_of_a_known_wiring(tmp_path: Path) -> None:
-    from rewirl.experiments.analysis.wiring_study import _ages
+    from rewirl.experiments.analysis.wiring.study import _ages
 
     bits = np.array([[[1, 1, 0, 0]], [[1, 0, 1, 0]], [[1, 0, 1, 0]], [[1, 1, 0, 0]], [[1, 1, 0, 0]]], dtype=np.bool_)
     ages = _ages([bits], [0, 10, 20, 30, 40])

@@ -21,7 +21,7 @@ from rewirl.experiments.sweep.workers import Ending
 from rewirl.experiments.tune.search_space import Space, space_of
 from rewirl.experiments.tune.tuning import Trial, TuneWatcher, Tuning
 from rewirl.storage import inspect_run
-from rewirl.storage.tables import Table
+from rewirl.storage.logs.tables import Table
 from rewirl.training import RunConfig
 from rewirl.training.measurements import EvaluationRow
 

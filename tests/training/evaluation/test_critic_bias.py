@@ -10,7 +10,7 @@ import pytest
 import tiny
 from gymnasium.spaces import Box
 
-from rewirl.envs.environment import Source
+from rewirl.envs.creation import Source
 from rewirl.nn import Network, batch_of
 from rewirl.storage import start
 from rewirl.topology import SET, Links, wire

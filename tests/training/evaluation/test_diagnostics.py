@@ -11,7 +11,7 @@ import tiny
 
 from rewirl.nn import Network, batch_of
 from rewirl.storage import start
-from rewirl.storage.tables import parse
+from rewirl.storage.logs.tables import parse
 from rewirl.topology import Links
 from rewirl.training import Run, run_log
 from rewirl.training.evaluation.diagnostics import Liveness, diagnose, effective_rank, liveness

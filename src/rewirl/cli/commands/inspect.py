@@ -20,8 +20,8 @@ from rewirl.cli.ui.parser import Parser, whole
 from rewirl.cli.ui.policy_path import file_at
 from rewirl.cli.ui.tables import count, show, table
 from rewirl.errors import Failed, Refused
-from rewirl.experiments.analysis.inspection import Feature, Inspection, Wired, look
-from rewirl.experiments.analysis.wiring_history import Movement, layer_name
+from rewirl.experiments.analysis.wiring.history import Movement, layer_name
+from rewirl.experiments.analysis.wiring.inspection import Feature, Inspection, Wired, look
 from rewirl.export.output_folder import prepare_folder
 from rewirl.files import write_aside
 from rewirl.training.config import SEEDS

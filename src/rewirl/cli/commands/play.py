@@ -23,7 +23,8 @@ from rewirl.cli.ui.parser import Parser, number, whole
 from rewirl.cli.ui.policy_path import policy_at, without_wrappers
 from rewirl.cli.ui.session import say
 from rewirl.cli.ui.tables import size
-from rewirl.envs.environment import Env, Environment, Misbehaved, close
+from rewirl.envs.creation import Env, close
+from rewirl.envs.environment import Environment, Misbehaved
 from rewirl.envs.rendering import as_pictures, fps_of, has_screen, in_window, lacking, picture, window_closed
 from rewirl.errors import Failed, Refused
 from rewirl.policies import Policy

@@ -26,7 +26,7 @@ from rewirl.storage import inspect_run, run_folder
 from rewirl.storage.folder import folder_name
 from rewirl.training import Run
 from rewirl.training.config import LINKS, REWIRING, RunConfig, all_hints, default_of, hints, overlay, parse_toml
-from rewirl.training.loggers import LOGGERS
+from rewirl.training.observers.loggers import LOGGERS
 from rewirl.untrusted import read_text
 
 EXAMPLES = (

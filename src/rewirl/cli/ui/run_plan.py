@@ -15,7 +15,8 @@ from rewirl.agents.methods import costs
 from rewirl.agents.transitions import Transitions
 from rewirl.cli.ui.loading import loading
 from rewirl.cli.ui.tables import count, size, table
-from rewirl.envs.environment import Environment, close
+from rewirl.envs.creation import close
+from rewirl.envs.environment import Environment
 from rewirl.errors import Refused
 from rewirl.experiments.sweep.calibration import evaluations, longest_episode
 from rewirl.training.config import RunConfig

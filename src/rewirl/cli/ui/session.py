@@ -19,8 +19,8 @@ from rewirl.storage.folder import RunFolder
 from rewirl.storage.initial_samples import as_begun
 from rewirl.training import Observer, Run
 from rewirl.training.config import RunConfig
-from rewirl.training.loggers import LogTo, check_logger
-from rewirl.training.pace import duration
+from rewirl.training.observers.loggers import LogTo, check_logger
+from rewirl.training.observers.pace import duration
 
 FILES = ("evaluations.csv", "policy.safetensors", "best_policy.safetensors")
 """The files of a run folder that users look for."""

@@ -11,7 +11,7 @@ from rewirl.cli.ui.tables import count, size, table
 from rewirl.experiments import Grid, Job, Plan
 from rewirl.experiments.sweep.calibration import Calibration, calibrate, kind_of
 from rewirl.training.config import RunConfig
-from rewirl.training.pace import duration
+from rewirl.training.observers.pace import duration
 
 Known = dict[RunConfig, Calibration]
 """Cost of each kind of run."""

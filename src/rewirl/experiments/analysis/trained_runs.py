@@ -18,9 +18,9 @@ from rewirl.policies import Policy
 from rewirl.storage import inspect_run, list_runs
 from rewirl.storage.folder import policy_file
 from rewirl.storage.initial_samples import BY_CONTENT
+from rewirl.storage.logs.tables import count, parse, rows_of, whole_lines
 from rewirl.storage.provenance import About
 from rewirl.storage.provenance import read as read_about
-from rewirl.storage.tables import count, parse, rows_of, whole_lines
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import DiagnosticsRow
 from rewirl.untrusted import finite, from_json, read_bytes

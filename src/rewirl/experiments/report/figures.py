@@ -14,7 +14,7 @@ from rewirl.experiments.analysis.comparison import Comparison, TaskComparison
 from rewirl.experiments.analysis.groups import Group
 from rewirl.experiments.analysis.number_format import steps_text
 from rewirl.experiments.analysis.trained_runs import DIAGNOSED, Floats
-from rewirl.experiments.analysis.wiring_study import WiringStudy
+from rewirl.experiments.analysis.wiring.study import WiringStudy
 from rewirl.experiments.report.end_labels import End, label_ends
 from rewirl.experiments.report.style import Ink
 

@@ -8,14 +8,14 @@ from rewirl.experiments.analysis.aggregates import Aggregates
 from rewirl.experiments.analysis.comparison import Comparison, TaskComparison
 from rewirl.experiments.analysis.number_format import spaced, steps_text
 from rewirl.experiments.analysis.ratios import Ratios, headline, ratios
-from rewirl.experiments.analysis.wiring_study import WiringStudy
+from rewirl.experiments.analysis.wiring.study import WiringStudy
 from rewirl.experiments.paper.published import STEPS, in_paper
 from rewirl.experiments.report.elements import asset, card, count, id_of, items, options, plot, swatch, text
 from rewirl.experiments.report.figures import cost_axes, diagnosed_columns, file_name
 from rewirl.experiments.report.headline import sentences
 from rewirl.experiments.report.provenance import commands_of, facts
 from rewirl.experiments.report.style import Ink
-from rewirl.experiments.report.table import Table
+from rewirl.experiments.report.tables.table import Table
 
 SHOWN_NOTES = 6
 """Before the rest is folded away."""

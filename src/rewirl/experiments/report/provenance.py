@@ -10,7 +10,7 @@ from typing import Any
 from rewirl.experiments.analysis.comparison import Comparison
 from rewirl.experiments.analysis.number_format import steps_text
 from rewirl.experiments.analysis.trained_runs import UNKNOWN, TrainedRun, counted
-from rewirl.experiments.report.table import Record, Table
+from rewirl.experiments.report.tables.table import Record, Table
 from rewirl.training.config import RunConfig
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from rewirl.errors import Failed, Refused
 from rewirl.experiments.analysis.aggregates import aggregate
 from rewirl.experiments.analysis.comparison import Comparison
-from rewirl.experiments.analysis.wiring_study import WiringStudy, studies
+from rewirl.experiments.analysis.wiring.study import WiringStudy, studies
 from rewirl.experiments.report.figures import figures, save
 from rewirl.experiments.report.page import Page
 from rewirl.experiments.report.page_data import page_data
 from rewirl.experiments.report.style import inks_for
-from rewirl.experiments.report.tables import all_tables
+from rewirl.experiments.report.tables.result_tables import all_tables
 from rewirl.files import refuse_link, to_json
 
 PAGE, MARK = "index.html", "report.json"

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rewirl.envs.environment import close
+from rewirl.envs.creation import close
 from rewirl.policies.policy import Policy
 from rewirl.storage import start
-from rewirl.storage.replay_file import ReplayFile
+from rewirl.storage.logs.replay_file import ReplayFile
 from rewirl.storage.store import SMALL_REPLAY
 from rewirl.training import RunConfig, evaluate_policy
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rewirl.storage.folder import RunFolder
-from rewirl.storage.tables import parse, whole_lines
+from rewirl.storage.logs.tables import parse, whole_lines
 from rewirl.training.measurements import EvaluationRow
 
 TAIL = 4096

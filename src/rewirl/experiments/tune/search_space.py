@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from rewirl.agents.methods import method
-from rewirl.envs.environment import Environment, close
+from rewirl.envs.creation import close
+from rewirl.envs.environment import Environment
 from rewirl.errors import Refused
 from rewirl.topology import DropAndGrow
 from rewirl.training.config import RunConfig, overlay

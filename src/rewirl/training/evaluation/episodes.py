@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents import Actions, Agent, Choices
-from rewirl.envs.environment import Environment, EnvLike, Floats, Misbehaved, Source, close
+from rewirl.envs.creation import EnvLike, Source, close
+from rewirl.envs.environment import Environment, Floats, Misbehaved
 from rewirl.errors import Failed, Refused
 from rewirl.nn import Network
 from rewirl.policies.policy import Policy, PolicyLayer

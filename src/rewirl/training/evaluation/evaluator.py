@@ -11,7 +11,8 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from rewirl import nn
-from rewirl.envs.environment import Environment, Misbehaved, Source, close
+from rewirl.envs.creation import Source, close
+from rewirl.envs.environment import Environment, Misbehaved
 from rewirl.envs.task_names import import_module_of
 from rewirl.errors import Refused
 from rewirl.training.evaluation.critic_bias import Visits, biases

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rewirl.envs.environment import Environment, Floats, Misbehaved, close, make_by_name
+from rewirl.envs.creation import close, make_by_name
+from rewirl.envs.environment import Environment, Floats, Misbehaved
 from rewirl.errors import Failed
 from rewirl.policies.policy import Policy
 from rewirl.training.evaluation.episodes import Evaluation, check_fits

@@ -13,7 +13,7 @@ from rich.text import Text
 from rewirl.cli.ui.live.in_place import InPlace
 from rewirl.cli.ui.tables import sparkline, table
 from rewirl.training import EvaluationRow, Observer, Run
-from rewirl.training.pace import Pace, duration
+from rewirl.training.observers.pace import Pace, duration
 
 REDRAWS = 0.25
 """Seconds between redraws: drawing takes time from training."""

@@ -14,7 +14,7 @@ from rich.text import Text
 from rewirl.cli.ui.live.in_place import InPlace
 from rewirl.cli.ui.tables import table
 from rewirl.experiments import Job, Sweep, Watcher
-from rewirl.training.pace import Pace, duration
+from rewirl.training.observers.pace import Pace, duration
 
 STYLES = {
     "running": "cyan",

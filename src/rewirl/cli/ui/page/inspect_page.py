@@ -12,8 +12,8 @@ from rewirl.cli.ui.page.drawing import curves, heat, histogram, matrix
 from rewirl.cli.ui.page.style import PAGE
 from rewirl.cli.ui.tables import count
 from rewirl.envs.catalogue import action_names, observation_names
-from rewirl.experiments.analysis.inspection import Feature, Inspection
-from rewirl.experiments.analysis.wiring_history import Movement, layer_name
+from rewirl.experiments.analysis.wiring.history import Movement, layer_name
+from rewirl.experiments.analysis.wiring.inspection import Feature, Inspection
 from rewirl.policies.policy import PolicyLayer
 from rewirl.training.measurements import DiagnosticsRow
 

@@ -10,9 +10,9 @@ import numpy as np
 from rewirl.envs.catalogue import action_names, observation_names
 from rewirl.experiments.analysis.groups import Group
 from rewirl.experiments.analysis.trained_runs import Floats, Ints
-from rewirl.experiments.analysis.wiring_history import Movement, movement_of
+from rewirl.experiments.analysis.wiring.history import Movement, movement_of
 from rewirl.storage.folder import RunFolder
-from rewirl.storage.wiring_log import Bits
+from rewirl.storage.logs.wiring_log import Bits
 
 TOGETHER = {"critic1": "critics", "critic2": "critics"}
 """Networks that count as one; every other network is shown by itself."""

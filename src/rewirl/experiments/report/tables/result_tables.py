@@ -11,8 +11,8 @@ from rewirl.experiments.analysis.number_format import hours, plain, spaced, step
 from rewirl.experiments.analysis.statistics import SIZE, Estimate, mean_std
 from rewirl.experiments.paper import published as paper
 from rewirl.experiments.report.provenance import run_table
-from rewirl.experiments.report.summary_table import summary_table
-from rewirl.experiments.report.table import Record, Table
+from rewirl.experiments.report.tables.summary_table import summary_table
+from rewirl.experiments.report.tables.table import Record, Table
 
 NBSP = "\N{NO-BREAK SPACE}"
 BESIDE = (

@@ -6,7 +6,7 @@ from rewirl.experiments.analysis.comparison import Comparison
 from rewirl.experiments.analysis.number_format import ratio, steps_text
 from rewirl.experiments.analysis.ratios import Ratios, over_tasks, ratios
 from rewirl.experiments.report.headline import shown
-from rewirl.experiments.report.table import Record, Table
+from rewirl.experiments.report.tables.table import Record, Table
 
 
 def summary_table(comparison: Comparison) -> Table:

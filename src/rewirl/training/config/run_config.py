@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
 import re
-import textwrap
-import types
-import typing
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, replace
-from typing import Any, ClassVar, Literal, Self, Union
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,25 +14,20 @@ from rewirl.agents import Actions, Agent, Costs
 from rewirl.agents.methods import METHODS, Method, algorithms, method
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.envs.catalogue import paper_lambdas
-from rewirl.envs.environment import EnvLike, Source
+from rewirl.envs.creation import EnvLike, Source
 from rewirl.envs.task_names import full_name
-from rewirl.errors import nearest
 from rewirl.limits import MAX_THREADS, MAX_WIDTH
 from rewirl.topology import DEFAULT_SPARSITY, DropAndGrow
-from rewirl.topology._checks import finite_number, whole_number
+from rewirl.training.config.fields import coerce, default_of, hints, meanings_of
+from rewirl.training.config.option_names import BY_LENGTH, LINKS, RETIRED, REWIRING, check_known
+from rewirl.training.config.toml_values import shown, toml
 from rewirl.training.first_steps import default_random_steps
 from rewirl.untrusted import from_json, from_toml
 
 SEEDS = 2**32
 """Seeds are below this."""
-RETIRED: Mapping[str, object] = {"mean_moments": False}
-"""Options that older versions wrote into config files, with the value that changed nothing: it is still read."""
-LINKS = ("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block")
-"""Fields about which links there are: a dense method has none of them."""
-REWIRING = ("eta", "adapt_every", "adapt_until", "anneal_eta")
-"""Fields about how links change: a static method has none of them either."""
-BY_LENGTH = ("random_steps", "adapt_until", "lr_until")
-"""Fields whose default follows from the number of steps."""
+_COUNTS = ("updates_per_step", "steps", "adapt_every", "eval_episodes", "replay_size", "threads", "checkpoint_every")
+_EXAMPLES = {"method": "ds-td3", "task": "HalfCheetah-v5"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,11 +107,11 @@ class RunConfig:
             raise ValueError(f"{task!r} is not a task: give the name of a Gymnasium task, e.g. HalfCheetah-v5")
         task = full_name(task)  # a name without a version would be another task with the next Gymnasium
         given = {name: value for name, value in given.items() if value is not None}
-        _check_known(given, chosen)
+        check_known(given, FIELDS, chosen)
         if isinstance(arguments := given.get("env_kwargs"), Mapping):
             given["env_kwargs"] = [f"{name}={json.dumps(value)}" for name, value in arguments.items()]
-        values = {name: _coerce(name, hint, given[name]) for name, hint in hints(cls).items() if name in given}
-        numbers = {n: _coerce(n, hint, given[n]) for n, hint in hints(chosen.options).items() if n in given}
+        values = {name: coerce(name, hint, given[name]) for name, hint in hints(cls).items() if name in given}
+        numbers = {n: coerce(n, hint, given[n]) for n, hint in hints(chosen.options).items() if n in given}
         random_steps = default_random_steps(chosen.random_steps, values.get("steps", cls.steps))
         values = {"eta": chosen.eta, "random_steps": random_steps, **values}
         updates = (values.get("steps", cls.steps) - values["random_steps"]) * values.get("updates_per_step", 1)
@@ -250,12 +240,12 @@ class RunConfig:
         """Differences that make `other` a different run, one line each; empty if it may resume this one."""
         mine, theirs = self.items(), other.items()
         names = [name for name in mine | theirs if name not in self.FREE and mine.get(name) != theirs.get(name)]
-        return [f"{name}: {_shown(mine.get(name))} is now {_shown(theirs.get(name))}" for name in names]
+        return [f"{name}: {shown(mine.get(name))} is now {shown(theirs.get(name))}" for name in names]
 
     def to_toml(self) -> str:
         """A file for `from_toml`, with a comment on each line."""
         meanings = {**meanings_of(type(self)), **meanings_of(type(self.options))}
-        lines = [f"{name} = {_toml(value)}  # {meanings[name]}" for name, value in self.items().items()]
+        lines = [f"{name} = {toml(value)}  # {meanings[name]}" for name, value in self.items().items()]
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -268,13 +258,12 @@ class RunConfig:
         return cls.resolve(**given)
 
 
+FIELDS = tuple(f.name for f in fields(RunConfig))
+
+
 def _unused(chosen: Method, name: str) -> object:
     """The value of a field that has no effect."""
     return chosen.eta if name == "eta" else default_of(RunConfig, name)
-
-
-_COUNTS = ("updates_per_step", "steps", "adapt_every", "eval_episodes", "replay_size", "threads", "checkpoint_every")
-_EXAMPLES = {"method": "ds-td3", "task": "HalfCheetah-v5"}
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -289,63 +278,14 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError(f"the config is not TOML: {error}") from None
     chosen = _method(given["method"]) if "method" in given else None
     given = {name: value for name, value in given.items() if name not in RETIRED or value != RETIRED[name]}
-    _check_known(given, chosen)
+    check_known(given, FIELDS, chosen)
     return given
-
-
-def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """`below` overridden by `above`; sparsity and lambdas replace each other.
-
-    >>> overlay({"seed": 1, "lambdas": [7, 64]}, {"sparsity": 0.8})
-    {'seed': 1, 'sparsity': 0.8}
-    """
-    pair = {"sparsity", "lambdas"}
-    replaced = pair if pair & above.keys() else set()
-    return {name: value for name, value in below.items() if name not in replaced} | dict(above)
-
-
-def hints(kind: type) -> dict[str, Any]:
-    """Types of a dataclass's fields, by name."""
-    resolved = typing.get_type_hints(kind)
-    return {f.name: resolved[f.name] for f in fields(kind) if f.name not in ("method", "task", "options")}
-
-
-def meanings_of(kind: type) -> Mapping[str, str]:
-    """The docstring below each field of a dataclass, by name, for help and config files.
-
-    >>> meanings_of(Options)["gamma"]
-    'γ: discount.'
-    """
-    if kind not in _MEANINGS:
-        _MEANINGS[kind] = _read_meanings(kind)
-    return _MEANINGS[kind]
-
-
-_MEANINGS: dict[type, dict[str, str]] = {}
-"""Cached: reading source is slow."""
-
-
-def _read_meanings(kind: type) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for base in reversed(kind.__mro__[:-1]):
-        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for statement, following in zip(body.body, body.body[1:], strict=False):
-            if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
-                found[ast.unparse(statement.target)] = " ".join(ast.literal_eval(following.value).split())
-    return found
 
 
 def all_hints() -> dict[str, Any]:
     """The same of a run and of every algorithm."""
     kinds: list[type] = [RunConfig, *(each.options for each in algorithms().values())]
     return {name: hint for kind in kinds for name, hint in hints(kind).items()}
-
-
-def default_of(kind: type, name: str) -> Any:
-    """A field's default, or None."""
-    default = {f.name: f.default for f in fields(kind)}[name]
-    return None if default is MISSING else default
 
 
 def _method(name: object) -> Method:
@@ -358,73 +298,8 @@ def _text(name: str, value: object) -> str:
     return value
 
 
-def _check_known(names: Iterable[str], chosen: Method | None) -> None:
-    own = {name: {f.name for f in fields(each.options)} for name, each in algorithms().items()}
-    known = {f.name for f in fields(RunConfig)} - {"options"}
-    known |= {f.name for f in fields(chosen.options)} if chosen else set().union(*own.values())
-    for name in names:
-        if name in known:
-            continue
-        elsewhere = [algorithm.upper() for algorithm, theirs in own.items() if name in theirs]
-        if elsewhere and chosen:
-            raise ValueError(f"{name} is an option of {elsewhere[0]}, which {chosen.name} is not")
-        raise ValueError(f"there is no option {name!r}{nearest(name, sorted(known))}")
-
-
-def _coerce(name: str, hint: Any, value: object) -> Any:
-    """`value` as the field's type; refused if it is of another type, such as 3.5 for a count."""
-    try:
-        return _as_type(name, hint, value)
-    except TypeError as error:
-        raise ValueError(str(error)) from None
-
-
-def _as_type(name: str, hint: Any, value: object) -> Any:
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (Union, types.UnionType):
-        literal = [a for kind in inner if typing.get_origin(kind) is Literal for a in typing.get_args(kind)]
-        if value in literal:
-            return value
-        if literal and isinstance(value, str):
-            raise TypeError(f"{name} must be a number or {literal[0]!r}, not {value!r}")
-        return _as_type(name, next(kind for kind in inner if kind is not types.NoneType), value)
-    if origin is Literal:
-        if value not in inner:
-            raise TypeError(f"{name} must be {' or '.join(map(repr, inner))}, not {value!r}")
-        return value
-    if origin is tuple:
-        if isinstance(value, str) or not isinstance(value, Iterable):
-            right = 'arguments such as ["g=9.81"]' if inner[0] is str else "numbers such as [256, 256]"
-            raise TypeError(f"{name} must be {right}, not {value!r}")
-        return tuple(_as_type(name, inner[0], item) for item in value)
-    if hint is bool:
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} must be true or false, not {value!r}")
-        return value
-    if hint is str:
-        if not isinstance(value, str):
-            raise TypeError(f"{name} must be a string, not {value!r}")
-        return value
-    return whole_number(name, value) if hint is int else finite_number(name, value)
-
-
 def _json_or(text: str) -> Any:
     try:
         return from_json(text.encode())
     except ValueError:
         return text
-
-
-def _shown(value: object) -> str:
-    return "not set" if value is None else _toml(value)
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, str):
-        # A TOML basic string escapes as JSON does, except that JSON leaves DEL alone.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)

@@ -1,4 +1,4 @@
-"""Who watches a run: displays, loggers, users' own callbacks."""
+"""The interface of everything that watches a run: displays, loggers, callbacks."""
 
 from __future__ import annotations
 

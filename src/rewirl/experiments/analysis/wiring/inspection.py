@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from rewirl.agents.methods import method
 from rewirl.envs.catalogue import action_names, observation_names
 from rewirl.errors import Failed, Refused
-from rewirl.experiments.analysis.wiring_history import Movement, movement_of
+from rewirl.experiments.analysis.wiring.history import Movement, movement_of
 from rewirl.nn import Network
 from rewirl.policies.policy import Policy, PolicyLayer
 from rewirl.storage import checkpoint
 from rewirl.storage.checkpoint import UNFIT
 from rewirl.storage.folder import RunFolder, RunInfo, inspect_run
-from rewirl.storage.tables import parse, whole_lines
+from rewirl.storage.logs.tables import parse, whole_lines
 from rewirl.training.config import RunConfig
 from rewirl.training.evaluation.episodes import Evaluation
 from rewirl.training.evaluation.rollout import watch

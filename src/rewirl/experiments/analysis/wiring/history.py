@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rewirl.storage import wiring_log
 from rewirl.storage.folder import RunFolder
-from rewirl.storage.tables import parse, whole_lines
-from rewirl.storage.wiring_log import Bits
+from rewirl.storage.logs import wiring_log
+from rewirl.storage.logs.tables import parse, whole_lines
+from rewirl.storage.logs.wiring_log import Bits
 from rewirl.topology import DropAndGrow
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import EvaluationRow
