@@ -89,7 +89,7 @@ class ActorCritic(WiredAgent):
         links; the actor then adapts at its own first update from there on."""
         if self.options.lr_until is not None:
             self._adam = replace(self._adam, lr=self.options.lr_at(self.updates))
-        due = self.wiring.rule.due(self.updates)
+        due = self.wiring.due(self.updates)
         # A rule that wants gradients can read them right after a critic's own update, and only then.
         alone = due and self.wiring.rule.wants_gradients
         for critics in [(critic,) for critic in self.critics] if alone else [self.critics]:

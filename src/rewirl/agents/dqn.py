@@ -92,7 +92,7 @@ class DQNAgent(WiredAgent):
         self._averages.add("q", float(q.mean()))
 
         # every e updates the network drops and grows links
-        if self.wiring.rule.due(self.updates):
+        if self.wiring.due(self.updates):
             self._adapt(self.q)
 
         # θ' ← τθ + (1-τ)θ', kept as sparse as it was

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from rewirl.limits import MAX_BATCH
 from rewirl.nn import Adam
-from rewirl.topology import Dense, Rule, link_counts
+from rewirl.topology import Dense, Rule, Static, link_counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +29,27 @@ class WiringOptions:
     """Of each critic, instead of `sparsity`."""
     block: int = 1
     """Neighbouring outputs that share an input: 1 is the paper's unstructured wiring, 4 is faster."""
+    recycle: float | None = None
+    """Activity, relative to the mean of its layer, up to which a hidden neuron starts anew at a rewiring; 0 recycles
+    dead neurons alone, None none."""
+    recycle_every: int = 1000
+    """Updates between two recyclings of networks that are not rewired."""
+
+    def __post_init__(self) -> None:
+        if self.recycle is not None and not (math.isfinite(self.recycle) and self.recycle >= 0):
+            raise ValueError(f"recycle must be a finite number that is not negative, not {self.recycle}")
+        if self.recycle_every < 1:
+            raise ValueError(f"recycle_every must be at least 1, not {self.recycle_every}")
+
+    def due(self, update: int) -> bool:
+        """Whether networks rewire or recycle at this update, counted from 1.
+
+        >>> WiringOptions(recycle=0).due(1000), WiringOptions().due(1000)
+        (True, False)
+        """
+        if self.recycle is not None and isinstance(self.rule, Dense | Static):
+            return update >= 1 and update % self.recycle_every == 0
+        return self.rule.due(update)
 
     def counts(self, sizes: Sequence[int]) -> list[int]:
         """Links per layer of a network with these widths."""

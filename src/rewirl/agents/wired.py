@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rewirl.agents.actions import Actions
 from rewirl.agents.agent import Agent, Diverged, State
 from rewirl.agents.options import Options, WiringOptions
-from rewirl.nn import Network, Target
+from rewirl.nn import Network, Target, recycle
 from rewirl.topology import wire
 
 
@@ -60,6 +60,10 @@ class WiredAgent(Agent):
         if not np.isfinite(network.parameters).all():
             raise Diverged(f"weights are not finite any more at update {self.updates}: none of them is the smallest")
         self._links_replaced += network.adapt(self.wiring.rule.at(self.updates), self.rng)
+        if self.wiring.recycle is not None:
+            # After the rewiring, so that the links which a neuron has just got are drawn anew as well.
+            targets = [target for target in self.targets.values() if target.online is network]
+            recycle(network, targets, self.wiring.recycle, self.rng)
 
     def statistics(self) -> dict[str, float]:
         """Averages and links replaced since the last call, and how far the targets' links follow the online ones."""

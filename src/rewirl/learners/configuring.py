@@ -74,7 +74,9 @@ def _method(algorithm: str, wiring: Rule | type[Rule]) -> tuple[Method, dict[str
     named = {method.rule: method for method in METHODS.values() if method.algorithm == algorithm}
     # Only the name of a rule of the user's own.
     fallback = METHODS[f"ds-{algorithm}" if rule.sparse else algorithm]
-    numbers = {"eta": wiring.eta, "adapt_every": wiring.every} if isinstance(wiring, DropAndGrow) else {}
+    numbers: dict[str, Any] = {}
+    if isinstance(wiring, DropAndGrow):
+        numbers = {"eta": wiring.eta, "adapt_every": wiring.every, "min_links": wiring.min_links}
     if isinstance(wiring, type) and rule not in named:
         raise Refused(f"wiring must be an instance of your own rule: {rule.__name__}()")
     return named.get(rule, fallback), numbers

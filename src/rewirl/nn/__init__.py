@@ -9,6 +9,7 @@ from rewirl.nn.batch import batch_of
 from rewirl.nn.batched import backward_each, forward_each, regress_each, update_each
 from rewirl.nn.cores import available_cores
 from rewirl.nn.network import Network
+from rewirl.nn.recycling import dormant, recycle
 from rewirl.nn.runtime import available_isas, compiler, isa, kernel_seconds, select_isa, set_threads, sources, threads
 from rewirl.nn.target import Target
 
@@ -23,11 +24,13 @@ __all__ = [
     "backward_each",
     "batch_of",
     "compiler",
+    "dormant",
     "extend",
     "forward_each",
     "gather",
     "isa",
     "kernel_seconds",
+    "recycle",
     "regress_each",
     "select_isa",
     "set_threads",

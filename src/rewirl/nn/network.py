@@ -54,7 +54,7 @@ class Network:
         self._core = _core.Network(
             [(layer.n_in, layer.n_out, layer.block, layer.places) for layer in links], layer_norm
         )
-        self.layer_norm = layer_norm
+        self.layer_norm, self.sparse_init = layer_norm, sparse_init
         self.sizes = (links[0].n_in, *(layer.n_out for layer in links))
         """Widths: inputs, hidden layers, outputs."""
         self._blocks = [layer.block for layer in links]

@@ -66,6 +66,20 @@ class Target:
         """A layer's biases."""
         return self._core.bias(layer)
 
+    def take(self, layer: int, neurons: NDArray[np.bool_]) -> None:
+        """Takes over what the network has of some neurons of a hidden layer: their biases, and the links into them and
+        out of them."""
+        for at, side in ((layer, "outputs"), (layer + 1, "inputs")):
+            links = self.online.links(at)
+            mine = links.touching(**{side: neurons})
+            self._core.weights(at)[self._order(at).reshape(mine.shape)[mine]] = self.online.weights(at)[mine]
+            places, weights = self._core.extra(at)
+            if len(places):
+                extra = Links(links.n_in, links.n_out, links.block, places)
+                weights[extra.touching(**{side: neurons}).ravel()] = 0
+                self._core.set_extra(at, places, weights)
+        self._core.bias(layer)[neurons] = self.online.biases(layer)[neurons]
+
     def _order(self, layer: int) -> NDArray[np.int64]:
         """Where the core has the layer's weights, by position."""
         start, _ = self.online._core.ranges(layer)

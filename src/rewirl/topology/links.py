@@ -99,6 +99,22 @@ class Links:
         """Block of outputs of each taken place; with block 1, its output."""
         return self.places % (self.n_out // self.block)
 
+    def touching(
+        self, *, outputs: NDArray[np.bool_] | None = None, inputs: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
+        """Which single links lead to one of `outputs` or from one of `inputs`, given as masks: (blocks, block).
+
+        >>> links = Links(n_in=2, n_out=2, block=1, places=np.array([0, 1, 3]))
+        >>> links.touching(outputs=np.array([True, False])).ravel()
+        array([ True, False, False])
+        """
+        out = np.zeros((self.blocks, self.block), dtype=np.bool_)
+        if outputs is not None:
+            out |= outputs.reshape(-1, self.block)[self.output_blocks]
+        if inputs is not None:
+            out |= inputs[self.inputs, None]
+        return out
+
     @classmethod
     def dense(cls, n_in: int, n_out: int) -> Links:
         """Every link, in the largest blocks that fit: a dense layer is what the core's widest kernel does.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rewirl.topology._checks import Floats, finite_number, float_array, integer_array, whole_number
 from rewirl.topology.links import Links, _owned
+from rewirl.topology.minimum import attainable, droppable, missing
 
 Indices: TypeAlias = NDArray[np.int64]
 
@@ -124,6 +125,9 @@ class DropAndGrow(Rule):
     """The last update at which links may change; None for no end."""
     anneal: bool = False
     """Whether η falls to 0 along a cosine, from the first update to `until`."""
+    min_links: int = 0
+    """Inputs that drops leave every neuron, and that growth gives first to neurons with fewer; at most the mean of
+    the layer."""
 
     def __post_init__(self) -> None:
         if not 0 <= finite_number("eta", self.eta) <= 1:
@@ -132,6 +136,8 @@ class DropAndGrow(Rule):
             raise ValueError(f"every must be at least 1, not {self.every}")
         if self.until is not None and whole_number("until", self.until) < 0:
             raise ValueError(f"until must not be negative, got {self.until}")
+        if whole_number("min_links", self.min_links) < 0:
+            raise ValueError(f"min_links must not be negative, got {self.min_links}")
         if self.anneal and not self.until:
             raise ValueError("anneal needs until, the update at which η is 0")
 
@@ -156,12 +162,27 @@ class DropAndGrow(Rule):
         weights = float_array("weights", weights, shape, (links.count,)).reshape(shape)
         # Algorithm 2, L1; with fewer free places than c, drop only as many as can grow
         c = min(round(self.eta * links.blocks), links.n_free)
+        may_go = None
+        if c and self.min_links:
+            least = attainable(links, self.min_links)
+            may_go = droppable(links, _block_sums(np.abs(weights), axis=1), least)
+            c = min(c, len(may_go))
         if c == 0:
             return _unchanged(links)
         # Growth sees the wiring before the drop (L7 tests X == 0, L8 masks): no link comes straight back.
-        grown = integer_array("grown", self.choose_growth(links, c, rng, gradients)).astype(np.int64, copy=False)
-        grown, come = _ascending(grown)
-        dropped, gone = _ascending(links.places[self.choose_drops(links, weights, c)])
+        if may_go is None:
+            grown = self.choose_growth(links, c, rng, gradients)
+            dropped = links.places[self.choose_drops(links, weights, c)]
+        else:
+            needed = missing(links, least, c, rng)
+            grown = needed
+            if len(needed) < c:
+                fed = _with(links, np.concatenate([links.places, needed]))
+                grown = np.concatenate([needed, self.choose_growth(fed, c - len(needed), rng, gradients)])
+            loose = _with(links, links.places[may_go])
+            dropped = loose.places[self.choose_drops(loose, weights[may_go], c)]
+        grown, come = _ascending(integer_array("grown", grown).astype(np.int64, copy=False))
+        dropped, gone = _ascending(dropped)
         if not gone == come == c:
             raise ValueError(f"rule {self.name!r} dropped {gone} and grew {come}: both must be {c}")
         return Change(links, dropped, grown)
@@ -246,6 +267,11 @@ RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Dense, Static, SET,
 def _unchanged(links: Links) -> Change:
     none = np.empty(0, dtype=np.int64)
     return Change(links, none, none)
+
+
+def _with(links: Links, places: Indices) -> Links:
+    """The layer with links at these places."""
+    return Links(links.n_in, links.n_out, links.block, _owned(np.sort(places)))
 
 
 def _block_sums(magnitudes: Floats, axis: int) -> Floats:

@@ -13,10 +13,15 @@ RETIRED: Mapping[str, object] = {"mean_moments": False}
 """Options that older versions wrote into config files, with the value that changed nothing: it is still read."""
 LINKS = ("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block")
 """Fields about which links there are: a dense method has none of them."""
-REWIRING = ("eta", "adapt_every", "adapt_until", "anneal_eta")
-"""Fields about how links change: a static method has none of them either."""
+REWIRING = ("eta", "adapt_every", "adapt_until", "anneal_eta", "min_links")
+"""Fields about how links change: a static method has none of them either, but adapt_every if it recycles."""
 BY_LENGTH = ("random_steps", "adapt_until", "lr_until")
 """Fields whose default follows from the number of steps."""
+
+
+def rewiring(recycles: bool) -> tuple[str, ...]:
+    """Fields that a method has only if it rewires."""
+    return tuple(name for name in REWIRING if not (recycles and name == "adapt_every"))
 
 
 def check_known(names: Iterable[str], of_run: Iterable[str], chosen: Method | None) -> None:

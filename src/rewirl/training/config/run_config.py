@@ -19,7 +19,7 @@ from rewirl.envs.task_names import full_name
 from rewirl.limits import MAX_THREADS, MAX_WIDTH
 from rewirl.topology import DEFAULT_SPARSITY, DropAndGrow
 from rewirl.training.config.fields import coerce, default_of, hints, meanings_of
-from rewirl.training.config.option_names import BY_LENGTH, LINKS, RETIRED, REWIRING, check_known
+from rewirl.training.config.option_names import BY_LENGTH, LINKS, RETIRED, check_known, rewiring
 from rewirl.training.config.toml_values import shown, toml
 from rewirl.training.first_steps import default_random_steps
 from rewirl.untrusted import from_json, from_toml
@@ -65,6 +65,11 @@ class RunConfig:
     """Update after which links no longer change."""
     anneal_eta: bool = False
     """Let η fall to 0 along a cosine until adapt_until, which is 80% of all updates unless given."""
+    min_links: int = 0
+    """Inputs that rewiring leaves every neuron, and gives first to neurons with fewer; at least 1 with recycle."""
+    recycle: float | None = None
+    """Activity up to which hidden neurons are recycled every adapt_every updates, as a share of the mean of their
+    layer; 0 recycles dead neurons only. Not given: none."""
     block: int = 1
     """Neighbouring outputs that share an input, 1, 2 or 4: 1 is the paper's wiring, 4 is faster."""
     updates_per_step: int = 1
@@ -154,7 +159,7 @@ class RunConfig:
             raise ValueError("give either sparsity or lambdas, not both: each determines the number of links")
         for names, possible, why in (
             (LINKS, chosen.rule.sparse, "is dense"),
-            (REWIRING, issubclass(chosen.rule, DropAndGrow), "never rewires"),
+            (rewiring(self.recycle is not None), issubclass(chosen.rule, DropAndGrow), "never rewires"),
         ):
             used = [name for name in names if getattr(self, name) not in (0, _unused(chosen, name))]
             if used and not possible:
@@ -170,7 +175,10 @@ class RunConfig:
         changes: dict[str, Any] = {}
         if issubclass(rule, DropAndGrow):
             changes = {"eta": self.eta, "every": self.adapt_every, "until": self.adapt_until, "anneal": self.anneal_eta}
-        return WiringOptions(rule=rule(**changes), **{name: getattr(self, name) for name in LINKS})
+            # A recycled neuron needs at least one input.
+            changes["min_links"] = max(self.min_links, int(self.recycle is not None))
+        links = {name: getattr(self, name) for name in LINKS}
+        return WiringOptions(rule=rule(**changes), **links, recycle=self.recycle, recycle_every=self.adapt_every)
 
     def build_agent(self, n_obs: int, actions: Actions, rng: np.random.Generator) -> Agent:
         """The agent before its first step."""
@@ -231,7 +239,7 @@ class RunConfig:
         flat = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
         rule, idle = _method(self.method).rule, {"options"}
         if not issubclass(rule, DropAndGrow):
-            idle |= set(REWIRING)
+            idle |= set(rewiring(self.recycle is not None))
         if not rule.sparse:
             idle |= set(LINKS)
         return {n: value for n, value in (flat | asdict(self.options)).items() if value is not None and n not in idle}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from rewirl.agents import Agent, Transitions
-from rewirl.nn import Network
+from rewirl.nn import Network, dormant
 from rewirl.training.measurements import DiagnosticsRow
 from rewirl.training.replay import Replay
 
@@ -36,8 +36,7 @@ def liveness(outputs: NDArray[np.float32]) -> Liveness:
     >>> liveness(np.array([[0, 0], [4, 4], [0, 0.05]], dtype=np.float32))
     Liveness(dead=1, dormant=2)
     """
-    activity = outputs.mean(axis=1, dtype=np.float64)
-    return Liveness(int((outputs <= 0).all(axis=1).sum()), int((activity <= DORMANT * activity.mean()).sum()))
+    return Liveness(int(dormant(outputs, 0).sum()), int(dormant(outputs, DORMANT).sum()))
 
 
 def effective_rank(outputs: NDArray[np.float32]) -> int:
