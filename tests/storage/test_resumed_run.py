@@ -52,11 +52,27 @@ def test_every_option_goes_on_bit_by_bit(method: str, tmp_path: Path) -> None:
         "lambdas": None,
         "actor_sparsity": 0.3,
         "critic_sparsity": 0.6,
+        "recycle": 0.3,
+        "min_links": 2,
     }
     tiny.train(tmp_path / "whole", **given)
     stopped(tmp_path / "parts", [1, 99, 101, 230, 301, 449], **given)
     assert tiny.content(tmp_path / "parts") == tiny.content(tmp_path / "whole")
     assert verify(tmp_path / "parts") == []
+
+
+@pytest.mark.parametrize("method", ["td3", "static-sac", "ds-dqn"])
+def test_recycling_goes_on_bit_by_bit(method: str, tmp_path: Path) -> None:
+    given = {"method": method, "steps": STEPS, "recycle": 0.3}
+    if method != "ds-dqn":
+        given |= {"eta": METHODS[method].eta}
+    else:
+        given |= {"task": "tiny/Strides-v0", "epsilon_steps": 200}
+    whole = tiny.train(tmp_path / "whole", **given)
+    stopped(tmp_path / "parts", [1, 101, 230, 301, 449], **given)
+    assert tiny.content(tmp_path / "parts") == tiny.content(tmp_path / "whole")
+    without = tiny.train(None, **{**given, "recycle": None, "adapt_every": 20 if method == "ds-dqn" else None})
+    assert not np.array_equal(whole.agent.acting.parameters, without.agent.acting.parameters), "it did recycle"
 
 
 def stopped(folder: Path, at: list[int], **given: object) -> Run:

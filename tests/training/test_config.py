@@ -95,6 +95,12 @@ def test_every_field_says_what_it_means():
         ({"lambdas": "7 64"}, "lambdas must be numbers such as"),
         ({"eta": 1.5}, "eta must be from 0 to 1"),
         ({"block": 3}, "block must be"),
+        ({"recycle": -0.1}, "recycle must not be negative, and is -0.1"),
+        ({"recycle": math.inf}, "recycle must be a finite number"),
+        ({"recycle": "0"}, "recycle must be a number, not '0'"),
+        ({"min_links": -1}, "min_links must not be negative, got -1"),
+        ({"min_links": 1.5}, "min_links must be a whole number, not 1.5"),
+        ({"method": "static-td3", "min_links": 2}, "static-td3 never rewires"),
         ({"gamma": 2.0}, "gamma must be from 0 to 1"),
         ({"keep_replay": 1}, "keep_replay must be true or false"),
         ({"lrr": 1.0}, "there is no option 'lrr', did you mean lr?"),
@@ -195,10 +201,42 @@ def test_a_dense_method_has_no_options_of_links(given):
         RunConfig.resolve(method="td3", task="Hopper-v5", **given)
 
 
-@pytest.mark.parametrize("given", [{"adapt_until": 5}, {"anneal_eta": True}, {"eta": 0.2}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"adapt_until": 5},
+        {"anneal_eta": True},
+        {"eta": 0.2},
+        {"min_links": 3},
+        {"adapt_every": 5},
+        {"min_links": 3, "recycle": 0},
+        {"eta": 0.2, "recycle": 0},
+    ],
+)
 def test_a_static_method_has_no_options_of_rewiring(given):
     with pytest.raises(ValueError, match=r"static-td3 never rewires: for eta, .* use ds-td3"):
         RunConfig.resolve(method="static-td3", task="Hopper-v5", **given)
+
+
+@pytest.mark.parametrize("method", ["td3", "static-td3", "ds-td3", "rigl-sac"])
+def test_recycling(method):
+    """Networks that are not rewired recycle every adapt_every updates, others when they are rewired."""
+    config = RunConfig.resolve(method=method, task="Hopper-v5", recycle=0.1, adapt_every=50)
+    wiring = config.wiring()
+    assert wiring.recycle == 0.1
+    assert [update for update in range(200) if wiring.due(update)] == [50, 100, 150]
+    assert RunConfig.from_toml(config.to_toml()) == config
+    assert config.items()["adapt_every"] == 50
+    off = RunConfig.resolve(method=method, task="Hopper-v5")
+    assert "recycle" not in off.items()
+    assert off.wiring().recycle is None
+    assert off.wiring().due(1000) == (method in ("ds-td3", "rigl-sac"))
+    if method in ("ds-td3", "rigl-sac"):
+        assert wiring.rule.min_links == 1
+        assert off.wiring().rule.min_links == 0
+        more = RunConfig.resolve(method=method, task="Hopper-v5", recycle=0, min_links=4, adapt_until=2000)
+        assert more.wiring().rule.min_links == 4
+        assert not more.wiring().due(3000)
 
 
 def test_updates_of_a_run():

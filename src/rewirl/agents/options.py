@@ -36,8 +36,8 @@ class WiringOptions:
     """Updates between two recyclings of networks that are not rewired."""
 
     def __post_init__(self) -> None:
-        if self.recycle is not None and not (math.isfinite(self.recycle) and self.recycle >= 0):
-            raise ValueError(f"recycle must be a finite number that is not negative, not {self.recycle}")
+        if self.recycle is not None:
+            _check_number("recycle", self.recycle)
         if self.recycle_every < 1:
             raise ValueError(f"recycle_every must be at least 1, not {self.recycle_every}")
 

@@ -132,17 +132,21 @@ def test_labels_say_no_more_than_what_differs(tmp_path: Path) -> None:
         "e": {"method": "sac", "tau": 1.0, "target_interval": 1000},
         "f": {"method": "td3", "lr": 3e-4},
         "g": {"method": "ds-td3", "lambdas": (12, 80), "hidden": (256, 256)},
+        "h": {"method": "td3", "recycle": 0.1},
+        "i": {"method": "ds-td3", "recycle": 0.0, "min_links": 4},
     }
     for name, given in variants.items():
         write_run(tmp_path / name, RISING, **given, **SHORT)
     assert labels(tmp_path) == [
-        "td3",  # one variant needs no more than its name
+        "td3 lr=0.0003",
+        "td3 recycle=0.1",
         "sac hard",  # the paper has figures with and without
         "ds-td3",
         "ds-td3 e=200",
         "ds-td3 block 4",
         "ds-td3 λ=12/80",
         "ds-td3 80%",
+        "ds-td3 min_links=4 recycle=0",
     ]
 
 

@@ -55,10 +55,10 @@ def arguments(parser: Parser) -> None:
     command.add_argument(
         "--log", action="append", default=[], choices=list(LOGGERS), help="Also log to this service; may be repeated"
     )
-    everything = list(hints(RunConfig))
+    everything, wiring = list(hints(RunConfig)), (*LINKS, *REWIRING, "recycle")
     run = parser.add_argument_group("run")
-    add_fields(run, RunConfig, [name for name in everything if name not in (*LINKS, *REWIRING)], _run_default)
-    add_fields(parser.add_argument_group("wiring"), RunConfig, (*LINKS, *REWIRING), _run_default)
+    add_fields(run, RunConfig, [name for name in everything if name not in wiring], _run_default)
+    add_fields(parser.add_argument_group("wiring"), RunConfig, wiring, _run_default)
     shared = list(hints(Options))
     *others, last = (name.upper() for name in algorithms())
     add_fields(parser.add_argument_group(f"{', '.join(others)} and {last}"), Options, shared, _shared_default)

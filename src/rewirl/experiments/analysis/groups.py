@@ -160,6 +160,7 @@ def settings_of(run: TrainedRun) -> Settings:
     """What differs in a run from the defaults of its method on its task."""
     given = run.config.items()
     default = RunConfig.resolve(method=run.config.method, task=run.config.task).items()
+    default.setdefault("adapt_every", RunConfig.adapt_every)  # a method that never rewires has it only if it recycles
     # Of settings that follow from the length of a run, what this run would have by default is no difference either.
     by_length = RunConfig.resolve(**{name: value for name, value in given.items() if name not in BY_LENGTH}).items()
     if run.start is not None:

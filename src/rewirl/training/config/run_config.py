@@ -176,7 +176,7 @@ class RunConfig:
         if issubclass(rule, DropAndGrow):
             changes = {"eta": self.eta, "every": self.adapt_every, "until": self.adapt_until, "anneal": self.anneal_eta}
             # A recycled neuron needs at least one input.
-            changes["min_links"] = max(self.min_links, int(self.recycle is not None))
+            changes["min_links"] = self.min_links or int(self.recycle is not None)
         links = {name: getattr(self, name) for name in LINKS}
         return WiringOptions(rule=rule(**changes), **links, recycle=self.recycle, recycle_every=self.adapt_every)
 
