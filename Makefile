@@ -56,7 +56,7 @@ wheel: $(VENV)/.wheel
 	rm -r dist/raw
 
 # What a user needs.
-$(VENV)/.run: pyproject.toml CMakeLists.txt $(wildcard native/*)
+$(VENV)/.run: pyproject.toml CMakeLists.txt $(wildcard native/* native/*/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet -e .

@@ -1,4 +1,4 @@
-// The one file that knows Python. Arrays are checked here for type and layout, and in the classes for what they mean.
+// The Python bindings. Types and layouts of arrays are checked here, their contents in the classes.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -12,13 +12,13 @@
 #include <algorithm>
 #include <optional>
 
-#include "random.h"
-#include "gather.h"
-#include "limits.h"
-#include "losses.h"
-#include "network.h"
-#include "runtime.h"
-#include "target.h"
+#include "networks/network.h"
+#include "networks/target.h"
+#include "runtime/limits.h"
+#include "runtime/runtime.h"
+#include "updates/gather.h"
+#include "updates/losses.h"
+#include "updates/random.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -65,15 +65,15 @@ void expect_size(size_t got, int64_t wanted, const char* what) {
     throw std::invalid_argument(std::string(what) + " must have " + std::to_string(wanted) + " numbers, not " + std::to_string(got));
 }
 
-// Room for a layer's positions, and for something of each of its links.
+// Memory for a layer's positions and for one value per link.
 template <class Out>
 void expect_links(const Layer& layer, const IntsOut& positions, const Out& values, const char* what) {
-  const int64_t links = layer.bias_at - layer.weight_at;  // not links(), which may be rewired at this moment
+  const int64_t links = layer.bias_at - layer.weight_at;  // not links(): another thread may be rewiring the layer
   expect_size(positions.size(), links / layer.shape.block, "positions");
   expect_size(values.size(), links, what);
 }
 
-// A numpy.random.Generator as the core draws from it: its bits go on where they were, for NumPy too.
+// A numpy.random.Generator that the core draws from. NumPy continues after the bits that the core has taken.
 class RandomStream {
  public:
   explicit RandomStream(const nb::object& generator) {
@@ -197,7 +197,7 @@ void bind_target(nb::module_& m) {
       .def("update", &Target::update, "tau"_a, Unlocked())
       .def("weights", [](const Target& target, int64_t index) {
         const auto& memory = target.layer(index).weights;
-        const Layer& layer = target.online()->layer(index);  // not links(), which may be rewired at this moment
+        const Layer& layer = target.online()->layer(index);  // not links(): another thread may be rewiring the layer
         return view<View>(memory.get(), layer.bias_at - layer.weight_at, hold(memory));
       }, "layer"_a)
       .def("bias", [](const Target& target, int64_t index) {
@@ -229,7 +229,7 @@ void for_each_of(const std::vector<Net*>& nets, const F& work) {
 template <class Net>
 std::vector<Batch> forward_each(const std::vector<Net*>& nets, const Batch& x) {
   std::vector<Batch> out(nets.size());
-  clear_padding(x);  // here, or two networks might do so at the same time
+  clear_padding(x);  // here, because two networks might do so at the same time
   for_each_of(nets, [&](Net& net, size_t i) { out[i] = net.forward(x); });
   return out;
 }
@@ -275,7 +275,7 @@ void bind_each(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   m.doc() = "The sparse engine: kernels on links.";
-  kernels();  // an impossible REWIRL_ISA is said now, not at the first forward
+  kernels();  // reports an invalid REWIRL_ISA at import, not at the first forward
 
   nb::class_<Batch>(m, "Batch")
       .def(nb::init<int64_t, int64_t>(), "features"_a, "size"_a)

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 namespace rewirl {
 

@@ -1,10 +1,10 @@
-#include "random.h"
+#include "updates/random.h"
 
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 namespace rewirl {
 
@@ -13,7 +13,7 @@ void draw_integers(const BitGenerator& bits, int64_t below, int64_t* out, int64_
   Section section;
   const uint64_t range = uint64_t(below), unfair = (0 - range) % range;  // 2⁶⁴ mod range
   for (int64_t i = 0; i < n; ++i) {
-    // Lemire 2019: the whole part of range · (a number in [0, 1)), drawn again where some would be likelier than others.
+    // Lemire 2019: the whole part of range · (a number in [0, 1)), with rejection where some numbers would be more likely than others.
     unsigned __int128 product;
     do {
       product = static_cast<unsigned __int128>(bits.next_uint64(bits.state)) * range;

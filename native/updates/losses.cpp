@@ -1,11 +1,11 @@
-#include "losses.h"
+#include "updates/losses.h"
 
 #include <cmath>
 #include <initializer_list>
 #include <limits>
 
-#include "runtime.h"
-#include "workspace.h"
+#include "networks/workspace.h"
+#include "runtime/runtime.h"
 
 namespace rewirl {
 
@@ -18,7 +18,7 @@ void expect(int64_t features, int64_t size, std::initializer_list<const Batch*> 
                                   std::to_string(batch->features()) + " × " + std::to_string(batch->size()));
 }
 
-// NaN, where there is one, is the smaller: a broken network is seen and not hidden.
+// NaN counts as the smaller, so that it is not hidden.
 inline float lower(float a, float b) { return a < b || a != a ? a : b; }
 // NaN stays.
 inline float clip(float x, float limit) { return x < -limit ? -limit : x > limit ? limit : x; }
@@ -53,7 +53,7 @@ std::pair<double, double> squared_error(const Batch& q, const Batch& y, const Ba
     squares += double(error) * error;
     sum += have[s];
   }
-  // What float cannot hold, no gradient of it is worth anything: infinite, as it would be in floats.
+  // A loss that overflows float counts as infinite, as it would in float arithmetic.
   const double loss = squares / double(n);
   return {loss > std::numeric_limits<float>::max() ? std::numeric_limits<double>::infinity() : loss, sum / double(n)};
 }
@@ -93,7 +93,7 @@ void soft_bellman(const Batch& reward, const Batch& terminated, const Batch& q1,
 std::pair<double, double> regress(Network& net, const Batch& x, const Batch& y, const AdamOptions& adam) {
   const Batch q = net.forward(x);
   Workspace& work = workspace();
-  work.owner = 0;  // what another network's backward left there is gone
+  work.owner = 0;  // overwrites what another network's backward left there
   const Batch dq = work.at(net.layers().size() - 1, q.features(), q.size());  // behind those of hidden layers
   const auto loss = squared_error(q, y, dq);
   if (!std::isfinite(loss.first)) return loss;

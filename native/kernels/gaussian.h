@@ -1,9 +1,9 @@
 // Normal numbers, and actions of a tanh-squashed Gaussian with the backward pass through them. Part of kernels.cpp, for one instruction
 // set.
 #pragma once
-#include "kernels.h"
-#include "limits.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/simd.h"
+#include "runtime/limits.h"
 
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
@@ -17,7 +17,7 @@ REWIRL_INLINE vec clamped(vec x, float low, float high) {
 // x = n log 2 + r with |r| ≤ log 2 / 2; exp r by its series, whose eighth term is below float's precision.
 REWIRL_INLINE vec exponential(vec x) {
   const vec within = clamped(x, -87, 88);
-  const vec magic = splat(12582912.0f);  // 1.5 · 2²³: what is added to it is rounded to a whole number in its last bits
+  const vec magic = splat(12582912.0f);  // 1.5 · 2²³: adding it rounds to a whole number, in the last bits
   const vec shifted = within * 1.44269504f + magic, n = shifted - magic;
   const vec r = (within - n * 0.693359375f) + n * 2.12194440e-4f;  // log 2 in two parts, the first exact
   vec y = splat(1.0f / 5040);
@@ -61,7 +61,7 @@ void normals(const uint64_t* bits, float* out) {
   }
   for (int i = 0; i < pairs; i += W) {
     const vec a = (__builtin_convertvector(*reinterpret_cast<const ivec*>(as + i), vec) + 0.5f) * 0x1p-31f;
-    // The angle is some quarters of a turn and what is left, at most an eighth either way.
+    // The angle is a number of quarter turns plus a rest of at most an eighth in either direction.
     const uvec32 b = *reinterpret_cast<const uvec32*>(bs + i), quarters = (b + (1u << 29)) >> 30;
     const vec left = __builtin_convertvector(reinterpret_cast<ivec>(b - (quarters << 30)), vec) * (3.14159265f * 0x1p-31f);
     const vec square = left * left;
@@ -81,7 +81,7 @@ void tanh_of(const float* x, float* out, int64_t n) {
 }
 
 void squash(const Squash& given) {
-  const Squash a = given;  // a copy, for the compiler
+  const Squash a = given;  // a copy: the stores below cannot change it
   constexpr float log_2 = 0.69314718f, half_log_2pi = 0.91893853f;
   for (int p = 0; p < a.batch; p += W) {
     vec log_prob{};

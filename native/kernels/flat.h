@@ -1,16 +1,16 @@
-// The kernels that know nothing of links: loops over a network's flat arrays. Part of kernels.cpp, for one instruction set.
+// Kernels that do not depend on the wiring: loops over a network's flat arrays. Part of kernels.cpp, for one instruction set.
 #pragma once
 #include <cmath>
 #include <cstring>
 
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/simd.h"
 
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
 
 void adam(const Adam& a, int64_t begin, int64_t end) {
-  // Copies of the constants, or the compiler must fear that the stores below change them.
+  // Copies of the constants: the compiler would otherwise assume that the stores below change them.
   const float beta1 = a.beta1, beta2 = a.beta2, l2 = a.l2, keep = a.keep, step = a.step_size, c = a.correction, eps = a.eps;
   float* __restrict w = static_cast<float*>(__builtin_assume_aligned(a.w + begin, 64));
   float* __restrict m = static_cast<float*>(__builtin_assume_aligned(a.m + begin, 64));
@@ -47,7 +47,7 @@ REWIRL_INLINE vec scores(const float* w) {
   }
 }
 
-// Several vectors at a time: how many of their scores are below the limit is a branch that nothing foresees.
+// Several vectors at a time: the branch on how many scores are below the limit is mispredicted.
 template <int B>
 int64_t small_blocks(const float* w, int64_t blocks, float limit, uint64_t* found, int64_t* n_found) {
   constexpr int at_once = 4;

@@ -4,9 +4,9 @@
 #include <array>
 #include <vector>
 
-#include "batch.h"
-#include "grouping.h"
-#include "wiring.h"
+#include "networks/batch.h"
+#include "networks/grouping.h"
+#include "networks/wiring.h"
 
 namespace rewirl {
 

@@ -1,16 +1,16 @@
-// What agents compute between their networks: each is a pass over a small batch, where NumPy would need a call for every operator
-// and the calls would take longer than the arithmetic. Names and symbols are those of the agents that use them.
+// Losses and other arithmetic between networks. Each function is one pass over a small batch; in NumPy the calls would take longer
+// than the arithmetic. Names and symbols are those of the agents.
 #pragma once
 #include <utility>
 
-#include "batch.h"
-#include "network.h"
+#include "networks/batch.h"
+#include "networks/network.h"
 
 namespace rewirl {
 
-// action = tanh(out), as what a deterministic actor gives.
+// action = tanh(out), the action of a deterministic actor.
 void tanh(const Batch& out, const Batch& action);
-// a ← clip(a + clip(σ noise, -c, c), -1, 1): what TD3 does to the actions of its target.
+// a ← clip(a + clip(σ noise, -c, c), -1, 1): TD3's target policy smoothing.
 void smooth(const Batch& action, const Batch& noise, float sigma, float c);
 
 // y = r + γ (1 - terminated) min(q1, q2)
@@ -34,7 +34,8 @@ void through_tanh(const Batch& action, const Batch& da, const Batch& du);
 // a = tanh(mean + std noise), where out has the means and below them the logarithms of std; the actions, std, and log π(a|s) over
 // actions in units of the policy.
 void squash(const Batch& out, const Batch& noise, const Batch& action, const Batch& std, const Batch& log_prob);
-// From the gradients of minus the two critics at the actions to that of 1/N Σ (α log π - min q) at what was given to squash.
+// The gradient of 1/N Σ (α log π - min q) with respect to the input of squash, from the gradients of minus the two critics with
+// respect to the actions.
 void through_squash(const Batch& out, const Batch& noise, const Batch& action, const Batch& std, const Batch& da1,
                     const Batch& da2, float alpha, const Batch& d_out);
 

@@ -1,11 +1,10 @@
-// The backward pass through a layer that has all its links: matrix products, whose tiles stay in registers. Part of kernels.cpp, for
-// one instruction set.
+// The backward pass through a dense layer: matrix products whose tiles stay in registers. Part of kernels.cpp, for one instruction set.
 #pragma once
 #include <utility>
 
-#include "kernels.h"
-#include "panels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/panels.h"
+#include "kernels/simd.h"
 
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
@@ -36,7 +35,7 @@ REWIRL_INLINE void dense_inputs_tile(const InputGradients& a, int column, int fi
     }
 }
 
-// A copy, for the compiler.
+// A copy: the compiler would otherwise assume that the stores below change it.
 template <int P>
 void dense_inputs_panel(const InputGradients a, int first) {
   int column = a.begin;
@@ -52,11 +51,11 @@ void dense_input_gradients(const InputGradients& a, int begin, int end) {
 
 // ------------------------------------------------------ weight gradients
 
-// Inputs are the lanes here, so that no sum over lanes is left to make: x is wanted sample by sample. Panels of `kLanes` vectors
+// The lanes are inputs, so that no sum over lanes is needed. This needs x sample by sample. Panels of `kLanes` vectors
 // of inputs lie one behind the other.
 constexpr int kLanes = REWIRL_REGISTERS >= 32 ? 6 : 3;
 
-// Four vectors, of which each has a number for every row: the numbers of a lane side by side.
+// Transposes four vectors, one per row: the four numbers of a lane become neighbours.
 REWIRL_INLINE void rows_together(vec (&v)[4]) {
   const vec ab = __builtin_shufflevector(v[0], v[1], REWIRL_PAIR_LOW), cd = __builtin_shufflevector(v[2], v[3], REWIRL_PAIR_LOW);
   const vec ef = __builtin_shufflevector(v[0], v[1], REWIRL_PAIR_HIGH), gh = __builtin_shufflevector(v[2], v[3], REWIRL_PAIR_HIGH);

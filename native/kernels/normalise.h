@@ -1,15 +1,15 @@
-// Layer normalisation (Ba et al. 2016) without gains and biases of its own. Part of kernels.cpp, for one instruction set.
+// Layer normalisation (Ba et al. 2016) without learned gain and bias. Part of kernels.cpp, for one instruction set.
 //
 // Activations are feature-major, so a sample is a column: every sum runs over rows, a vector of samples at a time.
 #pragma once
 
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/simd.h"
 
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
 
-// The sum over all rows of term(row); four sums at once, since an addition waits for the one before.
+// The sum over all rows of term(row); four sums at once, to hide the latency of additions.
 template <class Term>
 REWIRL_INLINE vec sum_over(int rows, const Term& term) {
   vec sum[4] = {};

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "limits.h"
+#include "runtime/limits.h"
 
 namespace rewirl {
 

@@ -2,18 +2,18 @@
 #pragma once
 #include <algorithm>
 
-#include "dense.h"
-#include "kernels.h"
-#include "panels.h"
-#include "simd.h"
+#include "kernels/dense.h"
+#include "kernels/kernels.h"
+#include "kernels/panels.h"
+#include "kernels/simd.h"
 
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
 
 // ------------------------------------------------------- input gradients
 
-// Of links in blocks: entry by entry what four rows give to the sums of its columns. The rows stay in registers, the sums in the
-// first-level cache: those of a panel lie side by side.
+// Blocks: each entry adds the contribution of its four rows to the sums of its columns. The rows stay in registers, the sums in
+// the first-level cache, where those of a panel are contiguous.
 template <int K, int P, bool all>
 REWIRL_INLINE void give_entries(const vec (&dy)[4][P], const uint16_t*& other, const float*& w, int n, float* sums, int begin,
                                 int end) {
@@ -40,7 +40,7 @@ void give_panel(const InputGradients a, int first, float* sums, std::index_seque
   std::fill(sums + int64_t(a.begin) * (P * W), sums + int64_t(a.end) * (P * W), 0.0f);
   for (int g = 0; g < groups; ++g) {
     vec dy[4][P];
-    REWIRL_UNROLL for (int r = 0; r < 4; ++r)  // rows that a last group lacks have no links
+    REWIRL_UNROLL for (int r = 0; r < 4; ++r)  // rows missing in the last group have no links
       REWIRL_UNROLL for (int p = 0; p < P; ++p)
         dy[r][p] = 4 * g + r < a.rows ? load(a.dy + a.links.row[4 * int64_t(g) + r] * a.stride + (first + p) * W) : vec{};
     const uint16_t* other = a.links.other + a.links.column[g];
@@ -58,7 +58,7 @@ void give_panel(const InputGradients a, int first, float* sums, std::index_seque
 
 void input_gradients(const InputGradients& a, int begin, int end) {
   if (a.links.all) return dense_input_gradients(a, begin, end);
-  float* sums = a.sums + int64_t(begin) * W * a.columns;  // one panel after the other in the same room
+  float* sums = a.sums + int64_t(begin) * W * a.columns;  // all panels use the same memory in turn
   for_panels<kPanel>(begin, end, [&](int first, int width) {
     with_width<kPanel>(width, [&](auto P) {
       if (a.begin == 0 && a.end == a.columns) return give_panel<P, true>(a, first, sums, Runs<PatternSet::blocks>{});
@@ -69,7 +69,7 @@ void input_gradients(const InputGradients& a, int begin, int end) {
 
 // ------------------------------------------------------ weight gradients
 
-// Quads at once: a register for the sum of each link, and some for what they are made of.
+// Several quads at once: one register for the sum of each link, the others for operands.
 constexpr int kQuads = W == 16 ? 4 : 3, kSums = 4 * kQuads;
 
 template <int N>
@@ -100,14 +100,14 @@ REWIRL_INLINE void put_sums(float* dw, const vec* s, bool add) {
   }
 }
 
-// The gradients of E entries of one pattern, at most kSums sums over `vectors` of batch: each load of x serves all rows of its
-// column, each load of dy all entries. Where there are few sums each is kept as two, or they would wait for each other.
+// The gradients of E entries of one pattern, at most kSums sums over `vectors` of the batch. Each load of x serves all rows of its
+// column, each load of dy all entries. With few sums each is kept as two, to hide the latency of additions.
 template <int K, int E>
 REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* other, float* dw, const float* x,
                                    int64_t stride, int vectors, bool add) {
   constexpr Pattern pattern = kPattern[K];
   constexpr int C = pattern.columns(), L = pattern.links(), N = E * L, parts = N <= 6 ? 2 : 1;
-  // Twelve columns and more have more addresses than there are registers: two vectors for each time that one is looked up.
+  // Twelve or more columns have more addresses than registers: each address is loaded once for two vectors.
   constexpr int at_once = C * E > 8 ? 2 : parts;
   vec s[parts][kSums] = {};
   const float* columns[E * C];
@@ -138,8 +138,8 @@ REWIRL_INLINE void entry_gradients(const float* const (&dy)[4], const uint16_t* 
   put_sums<N>(dw, s[0], add);
 }
 
-// The same for quads of four columns, of a batch of P vectors: row by row, so that dy stays in registers and each column has its
-// address once.
+// The same for quads of four columns and a batch of P vectors: row by row, so that dy stays in registers and each address is loaded
+// once.
 template <int P>
 REWIRL_INLINE void four_by_rows(const float* const (&dy)[4], const uint16_t* other, float* dw, const float* x, int64_t stride,
                                 bool add) {
@@ -163,10 +163,10 @@ __attribute__((noinline)) void run_by_rows(const float* const (&dy)[4], const ui
   for (; n > 0; n -= kQuads, other += kSums, dw += kSums) four_by_rows<P>(dy, other, dw, x, stride, add);
 }
 
-// Vectors of batch that have registers beside the sums.
+// Vectors of the batch that fit the registers besides the sums.
 constexpr int kRowPanel = REWIRL_REGISTERS >= 32 && W == 16 ? 8 : 0;
 
-// Whether `vectors` are not too many for it.
+// Whether `vectors` fit.
 template <int P>
 REWIRL_INLINE bool by_rows(const float* const (&dy)[4], const uint16_t* other, float* dw, int n, const float* x, int64_t stride,
                            int vectors, bool add) {
@@ -178,7 +178,7 @@ REWIRL_INLINE bool by_rows(const float* const (&dy)[4], const uint16_t* other, f
   return false;
 }
 
-// n entries of one pattern, n a multiple of E. Not inlined: all registers for its addresses.
+// n entries of one pattern, n a multiple of E. Not inlined: it needs all registers for its addresses.
 template <int K, int E>
 __attribute__((noinline)) void run_gradients(const float* const (&dy)[4], const uint16_t* other, float* dw, int n,
                                              const float* x, int64_t stride, int vectors, bool add) {
@@ -186,7 +186,7 @@ __attribute__((noinline)) void run_gradients(const float* const (&dy)[4], const 
     entry_gradients<K, E>(dy, other, dw, x, stride, vectors, add);
 }
 
-// As many entries at once as fill all sums, then fewer.
+// First as many entries at once as there are sums, then fewer.
 constexpr int most_entries(int links) { return kSums / links; }
 constexpr int fewer_entries(int entries) { return entries > 4 ? entries / kQuads : 1; }
 
@@ -222,7 +222,7 @@ REWIRL_INLINE void group_gradients(const WeightGradients& a, int g, int first, i
 // fastest at all sparsities).
 constexpr int kGradientPanel = 64;
 
-// A copy again, for the compiler.
+// A copy: the compiler would otherwise assume that the stores below change it.
 template <PatternSet patterns>
 void weight_gradients_of(const WeightGradients a, int begin, int end) {
   for_panels<kGradientPanel>(0, vectors_of(a.batch), [&](int first, int vectors) {
@@ -238,7 +238,7 @@ void weight_gradients(const WeightGradients& a, int begin, int end) {
 void row_sums(const float* dy, int64_t stride, int batch, float* dbias, int rows) {
   const int vectors = vectors_of(batch);
   int i = 0;
-  for (; i + 4 <= rows; i += 4) {  // four sums at a time: one would wait for itself
+  for (; i + 4 <= rows; i += 4) {  // four sums at a time, to hide the latency of additions
     vec s[4] = {};
     for (int p = 0; p < vectors; ++p)
       REWIRL_UNROLL for (int r = 0; r < 4; ++r) s[r] += load(dy + (i + r) * stride + p * W);

@@ -1,4 +1,4 @@
-#include "network.h"
+#include "networks/network.h"
 
 #include <algorithm>
 #include <atomic>
@@ -6,15 +6,15 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "runtime.h"
-#include "target.h"
-#include "workspace.h"
+#include "networks/target.h"
+#include "networks/workspace.h"
+#include "runtime/runtime.h"
 
 namespace rewirl {
 
 namespace {
 
-// The sentence is put together only for who will read it.
+// The message is composed only if the check fails.
 template <class... Parts>
 void require(bool ok, const Parts&... parts) {
   if (ok) return;
@@ -39,12 +39,12 @@ void normalise_one(float* z, int n) {
   for (int i = 0; i < n; ++i) z[i] = z[i] < mean ? 0 : float((z[i] - mean) * scale);
 }
 
-// Calls work for parts of the groups begin .. end that have about as many links, one for each thread.
+// Splits the groups begin .. end into parts with similar numbers of links, and calls work for each, one per thread.
 void for_groups(const Groups& links, int begin, int end, int64_t batch, const std::function<void(int, int)>& work) {
   const uint32_t *first = links.weight + begin, *last = links.weight + end;
   const int64_t n = *last - *first;
   parallel(n, 1, n * batch, [&](int64_t from, int64_t to) {
-    // The groups whose first link is among these; also groups without links have results, all zero.
+    // The groups whose first link is in this range; groups without links have results too, all zero.
     const auto group = [&](int64_t link) { return int(std::lower_bound(first, last, *first + link) - links.weight); };
     work(from == 0 ? begin : group(from), to == n ? end : group(to));
   });
@@ -55,7 +55,7 @@ void for_groups(const Groups& links, int begin, int end, int64_t batch, const st
 void clear_padding(const Batch& x) {
   for (int64_t i = 0; i < x.features(); ++i)
     for (float* p = x.data() + i * x.stride() + x.size(); p < x.data() + (i + 1) * x.stride(); ++p)
-      if (!(*p == 0)) *p = 0;  // others may be reading it: not written to without need
+      if (!(*p == 0)) *p = 0;  // other threads may be reading it: written only if necessary
 }
 
 Layer::Layer(const Shape& shape_, const int64_t* positions, int64_t n_positions, bool is_first)
@@ -82,7 +82,7 @@ const ByPosition& Layer::order(Workspace& work) const {
   for (const auto& kept : work.orders)
     if (kept.wiring == wiring) return kept.order;
   auto& oldest = work.orders[work.next_order++ % work.orders.size()];
-  oldest.wiring = 0;  // of nobody until it is whole
+  oldest.wiring = 0;  // not published until it is complete
   by_position(shape, outputs, oldest.order);
   oldest.wiring = wiring;
   return oldest.order;
@@ -93,7 +93,7 @@ const float* Layer::weights_by_inputs(const float* flat) {
   const float* w = flat + weight_at;
   float* to = back_weights.get();
   const int64_t n = links();
-  for (int64_t k = 0; k < n; k += kPad) __builtin_prefetch(w + k);  // in order, or each of them is waited for
+  for (int64_t k = 0; k < n; k += kPad) __builtin_prefetch(w + k);  // the loop below reads out of order: prefetched in order, the loads overlap
   const uint32_t* from = slot.data();
   parallel(n, kPad, n * 8, [=](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) to[k] = w[from[k]];
@@ -128,7 +128,7 @@ void Layer::input_gradients(const float* flat, const Batch& dy, const Batch* gat
     args.stride = dy.stride();
     args.batch = batch;
     args.rows = shape.n_in;
-    const bool all = begin == 0 && end == shape.n_in;  // or the groups that hold begin .. end, which are in their order then
+    const bool all = begin == 0 && end == shape.n_in;  // or the groups that contain begin .. end, whose rows are then in order
     const int from = all ? 0 : begin / 4, to = all ? inputs.groups() : (end + 3) / 4;
     for_groups(args.links, from, to, batch, [&](int b, int e) { kernels().forward(args, b, e); });
     return;
@@ -186,7 +186,7 @@ void Network::make_room(const Batch& x) {
     normal.emplace_back(layers_[l].shape.n_out, x.size());
     scale.push_back(aligned_floats(made[l].stride()));
   }
-  out_.swap(made);  // all at once, or, should memory run out, nothing
+  out_.swap(made);  // all or nothing, if memory runs out
   normal_.swap(normal);
   scale_.swap(scale);
   input_delta_ = Batch();
@@ -254,7 +254,7 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
       use.row_sums(delta.data(), delta.stride(), int(delta.size()), g_.get() + layer.bias_at, layer.shape.n_out);
     }
     if (l == 0 && !inputs) break;
-    // Of the network's own inputs only begin .. end are wanted.
+    // Of the network's inputs only the gradients of begin .. end are needed.
     const int from = l > 0 ? 0 : int(begin), to = l > 0 ? layer.shape.n_in : int(end);
     layer.input_gradients(w_.get(), delta, l > 0 ? &in : nullptr, from, to, l > 0 ? delta_at(l - 1) : input_delta_,
                           work);
@@ -339,12 +339,12 @@ void Network::rewire(int64_t index, const int64_t* dropped, int64_t n_dropped, c
   check_positions(layer.shape, grown, n_grown, passage.grown);
   const ByPosition& before = layer.order(work);
   replace(before, passage, after);
-  GroupedLayer made;  // not kept: a layer holds what it needs, and no more
+  GroupedLayer made;  // not kept: a layer holds no spare memory
   layer.group(after, made, work.wiring);
   follow(layer.shape.block, before, after, passage, work.wiring);
   std::vector<Target::Moved> moved;
   for (Target* target : targets_) moved.push_back(target->moved(index, before, after, passage, made.outputs, work.wiring));
-  // Up to here nothing has changed, should memory have run out; from here on nothing needs any.
+  // Everything above may run out of memory and has changed nothing; nothing below allocates.
   layer.wire(made);
   for (float* flat : {w_.get(), m_.get(), v_.get()}) carry(passage, flat + layer.weight_at, work.wiring);
   const int64_t block = layer.shape.block;

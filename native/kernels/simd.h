@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-#ifdef REWIRL_WIDTH  // tests set it, to try the widest vectors where the machine has none
+#ifdef REWIRL_WIDTH  // set by tests, to try the widest vectors on a machine without them
 #define REWIRL_WIDER_THAN_REGISTERS
 #else
 #if defined(__AVX512F__)
@@ -41,8 +41,7 @@ typedef int32_t ivec4 __attribute__((vector_size(16), may_alias));
 typedef int32_t ivec __attribute__((vector_size(4 * W), may_alias));
 typedef uint32_t uvec32 __attribute__((vector_size(4 * W), may_alias));
 
-// Keeps a loaded vector in a register: compilers would load one that is used several times anew for each, and loads are what
-// kernels wait for.
+// Keeps a loaded vector in a register: compilers would reload one that is used several times, and loads limit the kernels.
 REWIRL_INLINE void in_register([[maybe_unused]] vec& v) {
 #if defined(REWIRL_WIDER_THAN_REGISTERS)
 #elif defined(__aarch64__)
@@ -61,7 +60,7 @@ inline vec4 splat4(float s) { return s - vec4{}; }
 inline vec4 load4(const float* p) { return *reinterpret_cast<const vec4u*>(p); }
 inline void store4(float* p, vec4 v) { *reinterpret_cast<vec4u*>(p) = v; }
 
-// Four numbers again and again, and one of them in all lanes: a load and shuffles instead of four loads. Not for the widest
+// Four numbers repeated over all lanes, and one of them in all lanes: one load and shuffles instead of four loads. Not for the widest
 // vectors: shuffles would take one of the two units that multiply.
 #if REWIRL_WIDTH == 4
 inline vec repeat(vec4 v) { return v; }
@@ -106,7 +105,7 @@ inline uint32_t lanes(ivec mask) {
 #endif
 }
 
-// NaN stays NaN (it is not < 0), so a broken network is seen and not hidden.
+// NaN stays NaN (it is not < 0), so that it is not hidden.
 inline vec relu(vec v) { return keep(~(v < vec{}), v); }
 inline vec4 relu4(vec4 v) { return reinterpret_cast<vec4>(~(v < vec4{}) & reinterpret_cast<ivec4>(v)); }
 

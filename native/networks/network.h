@@ -1,4 +1,4 @@
-// A multi-layer perceptron that holds nothing but its links.
+// A multi-layer perceptron that stores links only.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -7,33 +7,33 @@
 #include <string>
 #include <vector>
 
-#include "batch.h"
-#include "kernels.h"
-#include "wiring.h"
+#include "kernels/kernels.h"
+#include "networks/batch.h"
+#include "networks/wiring.h"
 
 namespace rewirl {
 
 class Target;
 struct Workspace;
 
-// A layer's links by outputs, whose order is that of the weights, gradients and moments in the network's flat arrays; and, unless they
-// are in blocks, the same links by inputs with a copy of the weights in that order, which the gradient of the layer's input needs.
+// A layer's links grouped by output: the order of weights, gradients and moments in the network's flat arrays. Unstructured layers
+// also have their links grouped by input, with a copy of the weights in that order, for the gradient of the layer's inputs.
 struct Layer : GroupedLayer {
-  // The inputs of a network's first layer stay in their order, since of their gradients only a range may be asked for.
+  // The inputs of a network's first layer are not reordered, since gradients may be requested for a range of them.
   Layer(const Shape& shape, const int64_t* positions, int64_t n_positions, bool first);
 
-  // The order's positions, checked, as such a layer has them; they get their slots.
+  // Checks the positions of the order and assigns slots to them.
   void group(ByPosition& order, GroupedLayer& to, WiringRoom& room) const;
-  // Swaps the links that it has with others.
+  // Exchanges links with another layer.
   void wire(GroupedLayer& links) noexcept;
-  // Kept in the workspace until a few other layers were asked.
+  // Cached in the workspace until a few other layers have been read.
   const ByPosition& order(Workspace& work) const;
-  // y = W x + bias, with weights in the order of `outputs`; and with those of `extra` links of a target, if there are any.
+  // y = W x + bias, with weights in the order of `outputs`; plus the `extra` links of a target, if any.
   void forward(const float* weights, const float* bias, const Groups& extra, const Batch& x, bool relu, const Batch& y) const;
   // dx = Wᵀ dy for the inputs begin .. end, zeroed where gate, if there is one, is not positive.
   void input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx,
                        Workspace& work);
-  // The weights as the backward pass reads them, copied anew if they have changed: then and not earlier, while they are in the caches.
+  // The weights in the order of the backward pass. Copied after a change, but not before they are needed: then they are in the caches.
   const float* weights_by_inputs(const float* flat);
   int64_t links() const { return outputs.links(); }
   int64_t blocks() const { return links() / shape.block; }
@@ -42,9 +42,9 @@ struct Layer : GroupedLayer {
   Shape shape;
   bool first;
   std::shared_ptr<float> back_weights;  // the weights by inputs
-  bool by_inputs_now = false;           // they are those of now
+  bool by_inputs_now = false;           // whether the copy is up to date
   int64_t weight_at = 0, bias_at = 0;   // where this layer begins in the flat arrays
-  uint64_t wiring = 0;                  // no two wirings of any layers have the same number
+  uint64_t wiring = 0;                  // unique over all wirings of all layers
 };
 
 struct AdamOptions {
@@ -82,7 +82,7 @@ class Network {
   const std::vector<Layer>& layers() const { return layers_; }
   bool layer_norm() const { return layer_norm_; }
   const Layer& layer(int64_t index) const;
-  // Whether the next forward overwrites it.
+  // Whether the next forward overwrites this batch.
   bool overwrites(const Batch& batch) const;
   int64_t size() const { return size_; }
   float* parameters() { return w_.get(); }
@@ -112,14 +112,14 @@ class Network {
   Batch input_;
   std::vector<Batch> out_;    // each layer's output
   std::vector<Batch> normal_; // with layer_norm: a hidden layer's output before its ReLU
-  std::vector<std::shared_ptr<float>> scale_;  // and what each sample was multiplied with
+  std::vector<std::shared_ptr<float>> scale_;  // and 1 / standard deviation of each sample
   Batch input_delta_;
   bool ready_ = false;        // forward was called and weights have not changed since
   uint64_t backward_ = 0;     // number of the backward since the last forward
   std::shared_ptr<float> act_[2];
 };
 
-// Layer normalisation of the hidden outputs z, where they are, with what the backward pass needs unless it is null.
+// Layer normalisation of the hidden outputs z in place; writes what the backward pass needs unless that is null.
 void normalise(const Batch& z, float* normal, const Batch& y, float* scale);
 
 }  // namespace rewirl

@@ -1,4 +1,4 @@
-#include "wiring.h"
+#include "networks/wiring.h"
 
 #include <algorithm>
 #include <iterator>
@@ -6,10 +6,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "grouping.h"
-#include "limits.h"
-#include "runtime.h"
-#include "workspace.h"
+#include "networks/grouping.h"
+#include "networks/workspace.h"
+#include "runtime/limits.h"
+#include "runtime/runtime.h"
 
 namespace rewirl {
 
@@ -19,7 +19,7 @@ std::string str(int64_t n) { return std::to_string(n); }
 
 size_t padded(int rows) { return size_t(rows + 3) / 4 * 4; }
 
-// How many of n ascending positions are below a limit: a binary search without branches, which would be wrong half of the time.
+// How many of n ascending positions are below a limit: a binary search without branches, half of which would be mispredicted.
 size_t below(const Position* positions, size_t n, Position limit) {
   const Position* from = positions;
   while (n > 1) {
@@ -30,7 +30,7 @@ size_t below(const Position* positions, size_t n, Position limit) {
   return size_t(from - positions) + (n == 1 && *from < limit);
 }
 
-// One link for each position, or as many as a block has.
+// The links of each position: one, or a block of them.
 Rows& by_inputs(const Shape& shape, const std::vector<Position>& positions, WiringRoom& room) {
   Rows& out = room.by_inputs;
   const uint64_t per_input = uint64_t(shape.n_out / shape.block);
@@ -52,7 +52,7 @@ Rows& by_inputs(const Shape& shape, const std::vector<Position>& positions, Wiri
   return out;
 }
 
-// The same by outputs: a stable counting sort, so that inputs ascend. Links are known by their numbers in the order by inputs.
+// The same by outputs: a stable counting sort, so that inputs ascend. Links are numbered in the order by inputs.
 const Rows& by_outputs(const Shape& shape, const Rows& by_inputs, WiringRoom& room) {
   Rows& out = room.by_outputs;
   const uint32_t links = by_inputs.links();
@@ -64,7 +64,7 @@ const Rows& by_outputs(const Shape& shape, const Rows& by_inputs, WiringRoom& ro
   auto& link = room.link;
   link.resize(links);
   out.link = link.data();
-  uint32_t* next = out.begin.data() + 1;  // begins one later for now: what is filled ends where the next row begins
+  uint32_t* next = out.begin.data() + 1;  // shifted by one: after filling, each entry is where the next row begins
   for (uint32_t j = 0; j < uint32_t(shape.n_in); ++j)
     for (uint32_t k = by_inputs.begin[j]; k < by_inputs.begin[j + 1]; ++k) {
       const uint32_t at = next[by_inputs.column[k]]++;
@@ -75,14 +75,14 @@ const Rows& by_outputs(const Shape& shape, const Rows& by_inputs, WiringRoom& ro
   return out;
 }
 
-// Rows in their order, or those together that have about as many links: most of them first.
+// Rows in order, or sorted by their number of links, most links first.
 std::vector<uint16_t> order_of(const Rows& rows, bool sort) {
   std::vector<uint16_t> out(rows.padded());
   if (!sort) {
     std::iota(out.begin(), out.end(), uint16_t(0));
     return out;
   }
-  std::vector<uint32_t> next(size_t(rows.columns) + 2, 0);  // a counting sort, by how many links a row lacks
+  std::vector<uint32_t> next(size_t(rows.columns) + 2, 0);  // a counting sort by the number of missing links
   const auto lacks = [&](size_t row) { return size_t(rows.columns) - rows.links_of(row); };
   for (size_t row = 0; row < out.size(); ++row) ++next[lacks(row) + 1];
   std::partial_sum(next.begin(), next.end(), next.begin());
@@ -90,12 +90,13 @@ std::vector<uint16_t> order_of(const Rows& rows, bool sort) {
   return out;
 }
 
-// A quad of two columns saves two loads, and each pattern of them ends in a branch that the processor does not foresee: there
-// must be several in a group.
+// A quad of two columns saves two loads, but each run of a pattern ends in a mispredicted branch: quads pay only if there are
+// several in a group.
 PatternSet patterns_for(int rows, int columns, int64_t links, int block) {
   const double density = double(links) / rows / columns, empty = 1 - density;
   if (block > 1 || empty == 0) return PatternSet::blocks;
-  const double split = columns * density * density * empty * empty;  // about so many has a pattern that splits rows two and two
+  // The expected number of quads of a pattern that splits rows two and two.
+  const double split = columns * density * density * empty * empty;
   return split >= 4 || density > 0.5 ? PatternSet::two : PatternSet::four;
 }
 
@@ -152,7 +153,7 @@ Shape checked_shape(int64_t n_in, int64_t n_out, int64_t block) {
 void check_positions(const Shape& shape, const int64_t* positions, int64_t n, std::vector<Position>& checked) {
   checked.clear();
   if (n == 0) return;
-  bool ascending = true;  // no branch for each of them: they are right but for mistakes
+  bool ascending = true;  // checked without branches, since errors are rare
   for (int64_t k = 1; k < n; ++k) ascending &= positions[k - 1] < positions[k];
   if (ascending && positions[0] >= 0 && positions[n - 1] < shape.n_positions()) {
     checked.assign(positions, positions + n);

@@ -1,4 +1,4 @@
-// What surrounds a kernel call: which instruction set, how many threads, how subnormals are treated, what time it took.
+// Around kernel calls: choice of the instruction set, threads, subnormals, time.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels.h"
-#include "limits.h"
+#include "kernels/kernels.h"
+#include "runtime/limits.h"
 
 namespace rewirl {
 
@@ -23,13 +23,13 @@ int threads();
 // Throws std::invalid_argument below 1 or above kMaxThreads. Threads that wait may spin for a moment if each has a core.
 void set_threads(int n, bool spin = true);
 
-// Calls work(begin, end) over [0, n), split over the threads into ranges that begin at multiples of grain. Work on a range
-// must not depend on where the range was cut. Cheap jobs (cost in multiply-adds) stay on the calling thread. When some throw, the others
-// are done all the same, and the first error is thrown.
+// Calls work(begin, end) over [0, n), split over the threads into ranges that begin at multiples of grain. Results must not
+// depend on the split. Cheap jobs (cost in multiply-adds) stay on the calling thread. If some throw, the others
+// still finish, and the first error is rethrown.
 void parallel(int64_t n, int64_t grain, int64_t cost, const std::function<void(int64_t, int64_t)>& work);
 
-// Calls work(i) for each i of [0, n), for the same n and number of threads always on the same thread, so that what a job works on
-// stays in one core's caches. For jobs that share little: within one, `parallel` shares no further. Errors as above.
+// Calls work(i) for each i of [0, n). With the same n and number of threads, a job always runs on the same thread, so that its data
+// stay in one core's caches. For independent jobs: within one, `parallel` uses no further threads. Errors as above.
 void each(int64_t n, const std::function<void(int64_t)>& work);
 
 // Seconds spent inside the core since the process began; what remains of a run is Python.

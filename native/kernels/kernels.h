@@ -1,23 +1,23 @@
 // The kernels: loops over links. Each instruction set provides one table of them.
 //
-// Activations are feature-major, x[feature][batch], each feature's row padded to a multiple of 16 floats and aligned to
-// 64 bytes, so every kernel is a loop over links with a fixed number of vector registers of batch.
-// Every kernel works on a range (of groups, of numbers) and never on a share of a sum: any split over threads gives the
-// same bits.
+// Activations are feature-major, x[feature][batch]. Each feature's row is padded to a multiple of 16 floats and aligned to
+// 64 bytes, so every kernel is a loop over links that keeps a fixed number of vectors of the batch in registers.
+// A kernel works on a range of groups or numbers and never splits a sum, so any number of threads gives the same bits.
 #pragma once
 #include <cstdint>
 
 namespace rewirl {
 
-// Links in groups of four rows (outputs, or inputs for the backward pass). Most of them stand in quads: one link of each row, four
-// weights side by side. What they differ in is how many columns (`other`) they load: a dense layer or one of 4×1 blocks has one
-// per quad and runs like a register-tiled matrix product; of an unstructured wiring two columns that complement each other,
-// one with links to some of the rows and one with links to the others, make a quad; any four links make one of four columns.
+// Links are stored in groups of four rows (rows are outputs; in the backward pass, inputs). Most links of a group are packed into
+// quads: one link of each row, with the four weights side by side. The pattern of a quad says how many columns it loads:
+// - one column in a dense layer or in 4×1 blocks: the kernel runs like a register-tiled matrix product;
+// - two columns in unstructured wiring, if they complement each other: one has links to some of the rows, one to the others;
+// - four columns for any other four links.
 //
-// The rows of a group have about as many links, so that few are left over. Each pattern of entry is one run, since a run ends in a
-// branch that the processor does not foresee.
+// The rows of a group have similar numbers of links, so that few links are left over. Entries of the same pattern form one run,
+// because the branch at the end of a run is mispredicted.
 struct Pattern {
-  int8_t column[4];  // which of the entry's columns each row takes; -1: it has no link here
+  int8_t column[4];  // which of the entry's columns each row takes; -1: the row has no link
   constexpr int columns() const {
     int most = -1;
     for (int r = 0; r < 4; ++r) most = column[r] > most ? column[r] : most;
@@ -30,14 +30,14 @@ struct Pattern {
     for (int r = 0; r < 4; ++r) rows += column[r] == c;
     return rows;
   }
-  // Where row r has its weight among the entry's.
+  // Index of row r's weight among the weights of the entry.
   constexpr int offset(int r) const {
     int before = 0;
     for (int i = 0; i < r; ++i) before += has(i);
     return before;
   }
 };
-// By the rows that share a column: `all` of them, one against the three `others`, two against two, or none. Then what is left over.
+// Named by the rows that share a column: all rows, one and the three others, two and two, or none; then incomplete entries.
 enum PatternName : int8_t {
   kAllRows,
   kRow0Others, kRow1Others, kRow2Others, kRow3Others,
@@ -45,7 +45,7 @@ enum PatternName : int8_t {
   kFourColumns,
   kPair01, kPair23,
   kSingle0, kSingle1, kSingle2, kSingle3,
-  kPatterns,  // how many there are
+  kPatterns,  // number of patterns
 };
 constexpr Pattern kPattern[kPatterns] = {
     {0, 0, 0, 0},
@@ -55,7 +55,7 @@ constexpr Pattern kPattern[kPatterns] = {
     {0, 0, -1, -1}, {-1, -1, 0, 0},
     {0, -1, -1, -1}, {-1, 0, -1, -1}, {-1, -1, 0, -1}, {-1, -1, -1, 0},
 };
-// The same looked up, for who learns the pattern only at run time.
+// The same as tables, for code that knows the pattern only at run time.
 struct PatternSizes {
   uint8_t columns[kPatterns] = {}, links[kPatterns] = {}, offset[kPatterns][4] = {};
   constexpr PatternSizes() {
@@ -68,11 +68,11 @@ struct PatternSizes {
 };
 constexpr PatternSizes kSizes;
 
-// Which patterns a layer can have, in the order of their runs: nobody looks for others.
+// The patterns that a layer may have, in the order of their runs.
 enum class PatternSet : uint8_t {
-  blocks,  // links in blocks, or all of them
-  two,     // quads of all sorts and singles
-  four,    // quads of four columns and singles, for layers so sparse or so small that there are few others
+  blocks,  // blocks or dense
+  two,     // all quads and single links
+  four,    // quads of four columns and single links: very sparse or small layers have few other quads
 };
 struct PatternList {
   int size;
@@ -89,17 +89,17 @@ constexpr const PatternList& list_of(PatternSet set) { return kLists[int(set)]; 
 struct Groups {
   const uint32_t* column;  // group g has the columns other[column[g]] .. other[column[g+1]]
   const uint32_t* weight;  // and the weights w[weight[g]] .. w[weight[g+1]]
-  const uint16_t* count;   // for each group how many entries it has of each of the patterns
+  const uint16_t* count;   // per group: the number of entries of each pattern
   const uint16_t* other;
   const uint16_t* row;     // the rows of group g are row[4g] .. row[4g+3], padded to four
-  const float* w;          // for each entry one weight per row that it has, in the order of the group's rows
+  const float* w;          // per entry: one weight for each of its rows, in the order of the group's rows
   PatternSet patterns;
-  bool all;                // every link is there, and there are only whole groups: quads of one column, all in their order
+  bool all;                // dense with complete groups only: quads of one column, in order
 };
 
 struct Forward {
   Groups links;
-  Groups extra;       // further links of a target network in the same groups, in blocks like these or by four; w may be null
+  Groups extra;       // links that only the target network has, in the same groups, as blocks or quads of four columns; w may be null
   const float* bias;  // may be null
   const float* gate;  // may be null: the result is zeroed where gate is not positive (the backward pass through a ReLU)
   const float* x;
@@ -110,25 +110,25 @@ struct Forward {
   bool relu;
 };
 
-// The gradient of a layer's inputs, dx = Wᵀ dy, where links are in blocks (or all there). Other layers go forward through their links
-// by inputs: unstructured, each sum would be read and written for every second link.
+// The gradient of a layer's inputs, dx = Wᵀ dy, for blocks and dense layers. Unstructured layers use the forward kernel on links
+// grouped by input instead: here each sum would be read and written for every second link.
 struct InputGradients {
   Groups links;
   const float* dy;
   const float* gate;  // may be null: the result is zeroed where gate is not positive (the backward pass through a ReLU)
   float* dx;
-  float* sums;        // room for as many numbers as dx has, unless all links are there; what was in it is lost
+  float* sums;        // scratch of the size of dx; not used by dense layers
   int64_t stride;     // floats from one feature to the next, in dy, gate and dx
   int batch;
   int rows;           // outputs
   int columns;        // inputs
-  int begin, end;     // those of the inputs that are wanted
+  int begin, end;     // the inputs whose gradients are computed
 };
 
 struct WeightGradients {
   Groups links;
   const float* x;
-  const float* samples;  // x as by_samples writes it; wanted where all links are there, and only there
+  const float* samples;  // x as by_samples writes it; needed by dense layers only
   const float* dy;
   float* dw;  // in the order of links.w
   int64_t stride;
@@ -142,7 +142,7 @@ struct Normalise {
   const float* z;
   float* normal;   // may be null: the normalised samples, for the backward pass
   float* y;        // max(0, normalised); may be z
-  float* scale;    // may be null: for each sample what its deviations from the mean were multiplied with
+  float* scale;    // may be null: for each sample 1 / standard deviation
   int64_t stride;  // floats from one feature to the next
   int rows;
 };
@@ -158,7 +158,7 @@ struct Adam {
   const float* g;
   float beta1, beta2;
   float l2;          // times the weight, added to its gradient
-  float keep;        // what decoupled weight decay leaves of a weight: 1 - lr * decay
+  float keep;        // decoupled weight decay: 1 - lr * decay
   float step_size;   // lr / (1 - beta1^t)
   float correction;  // 1 / sqrt(1 - beta2^t)
   float eps;
@@ -175,24 +175,24 @@ struct Squash {
 
 constexpr int64_t room_by_samples(int64_t batch, int64_t columns) { return (batch + 3) / 4 * 4 * ((columns + 15) / 16 * 16); }
 
-constexpr int64_t kNormals = 64;  // numbers that normals makes at a time
+constexpr int64_t kNormals = 64;  // numbers per call of normals
 
 struct Kernels {
   const char* name;
   int width;  // numbers in a vector
-  int quads;  // that weight_gradients takes at once: best if those of two columns come in multiples of it
-  // y = W x, and what Forward says of bias, gate and ReLU
+  int quads;  // quads that weight_gradients processes at once; quads of two columns best come in multiples of it
+  // y = W x, then bias, gate and ReLU as in Forward
   void (*forward)(const Forward&, int group_begin, int group_end);
   void (*weight_gradients)(const WeightGradients&, int group_begin, int group_end);
-  // x sample by sample, for the former; it takes up to room_by_samples(batch, columns) numbers
+  // x sample by sample, for weight_gradients; writes up to room_by_samples(batch, columns) numbers
   void (*by_samples)(const float* x, int64_t stride, int batch, int columns, float* to);
-  // for some of the batch, in vectors of `width` numbers
+  // on a part of the batch, in vectors of `width` numbers
   void (*input_gradients)(const InputGradients&, int begin, int end);
   // dbias[i] = sum over the batch of dy[i]
   void (*row_sums)(const float* dy, int64_t stride, int batch, float* dbias, int rows);
   // one observation: y = W x + bias; x, y and bias may be read and written up to a multiple of four
   void (*act)(const Groups&, const float* bias, const float* x, float* y, int groups, bool relu);
-  // for some of the batch, in vectors of `width` numbers
+  // on a part of the batch, in vectors of `width` numbers
   void (*normalise)(const Normalise&, int begin, int end);
   void (*through_normalise)(const ThroughNormalise&, int begin, int end);
   // [begin, end) in floats, multiples of 16
@@ -204,7 +204,7 @@ struct Kernels {
   int64_t (*small)(const float* w, int64_t blocks, int block, float limit, uint64_t* found, int64_t* n_found);
   // kNormals numbers from N(0, 1), made from half as many of 64 random bits
   void (*normals)(const uint64_t* bits, float* out);
-  // What losses.h says of them; tanh of n numbers, up to whole vectors
+  // As in losses.h; tanh of n numbers, rounded up to whole vectors
   void (*tanh)(const float* x, float* out, int64_t n);
   void (*squash)(const Squash&);
   void (*through_squash)(const Squash&, const float* da1, const float* da2, float alpha_per_sample, float* d_out);

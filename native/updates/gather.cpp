@@ -1,11 +1,11 @@
-#include "gather.h"
+#include "updates/gather.h"
 
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 namespace rewirl {
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSamples = 16;  // at a time: one cache line of each feature
 
-// Records lie all over a replay far larger than the caches.
+// Records are spread over a replay far larger than the caches.
 void ask_for(const float* const* records, int64_t n, int64_t features) {
   for (int64_t s = 0; s < n; ++s) {
     for (int64_t f = 0; f < features; f += 16) __builtin_prefetch(records[s] + f);
@@ -55,7 +55,7 @@ void gather(const float* records, int64_t n_records, int64_t width, const int64_
   };
   look_up(0, from[0]);
   for (int64_t s = 0, turn = 0; s < n_chosen; s += kSamples, turn ^= 1) {
-    look_up(s + kSamples, from[turn ^ 1]);  // the next ones come while these are copied
+    look_up(s + kSamples, from[turn ^ 1]);  // prefetches the next ones while these are copied
     float* to = out.data() + s;
     if (n_chosen - s >= kSamples)
       transpose<kSamples>(from[turn], features, to, stride);
@@ -84,7 +84,7 @@ void extend(const float* records, int64_t n_records, int64_t width, const int64_
       discount *= gamma;
       sum += discount * records[at * width + reward];
     }
-    if (at == chosen[s]) continue;  // as it was gathered
+    if (at == chosen[s]) continue;  // as gather wrote it
     const float* last = records + at * width;
     float* to = out.data() + s;
     to[reward * stride] = float(sum);

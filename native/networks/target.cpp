@@ -1,12 +1,12 @@
-#include "target.h"
+#include "networks/target.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
 
-#include "runtime.h"
-#include "workspace.h"
+#include "networks/workspace.h"
+#include "runtime/runtime.h"
 
 namespace rewirl {
 
@@ -19,13 +19,13 @@ float score_of(uint64_t found) {
   return score;
 }
 
-// What a target has and its network's layer has not, or has no longer.
+// Links of a target that its network does not have (any more).
 struct Loose {
   Position position;
-  const float* values;  // as many as a block has
+  const float* values;  // weights per block
 };
 
-// Those of n links that are not zero, in the order of positions, and one behind the last; `which` says which links of the order.
+// Of n links those that are not zero, in order of positions, and an end marker; `which` gives their numbers in the order.
 template <class Which>
 std::vector<Loose> not_zero(const ByPosition& order, size_t n, const float* weights, size_t block, const Which& which) {
   std::vector<Loose> out(n + 1);
@@ -43,7 +43,7 @@ std::vector<Loose> not_zero(const ByPosition& order, size_t n, const float* weig
   return out;
 }
 
-// Links beside those of the network's layer.
+// Links besides those of the network's layer.
 ExtraLinks extra_links(const Shape& shape, const GroupedLinks& outputs, std::vector<Position> positions, const float* values,
                        WiringRoom& room) {
   ExtraLinks out;
@@ -124,8 +124,8 @@ void Target::update(float tau) {
   }
 }
 
-// All but the k largest go to zero; of equal ones those at the lowest positions go. Only the few smallest magnitudes are ever
-// looked at one by one: those below a limit remembered from the last time, raised until there are enough.
+// Sets all but the k largest to zero; among equals, those at the lowest positions. Only magnitudes below a limit are examined one
+// by one. The limit is remembered from the last time and raised until enough are below it.
 void Target::prune(TargetLayer& mine, const Layer& layer) {
   const int block = layer.shape.block;
   const int64_t k = layer.blocks(), extra = mine.extra.links() / block;
@@ -146,7 +146,7 @@ void Target::prune(TargetLayer& mine, const Layer& layer) {
   const uint64_t cut = nth_smallest(n, excess, mine.limit) >> 32;
   const auto drop = [&](int64_t at) {
     float* w = at < k ? mine.weights.get() + at * block : mine.extra.weights.get() + (at - k) * block;
-    w[0] = 0.0f;  // most often all there is: a loop from here would be a call of memset for each
+    w[0] = 0.0f;  // most often this is all: a loop here would compile to a memset call for each
     for (int i = 1; i < block; ++i) w[i] = 0.0f;
   };
   std::vector<int64_t> equal;
@@ -200,7 +200,7 @@ Target::Moved Target::moved(int64_t index, const ByPosition& before, const ByPos
   const TargetLayer& mine = layers_[index];
   const Shape& shape = online_->layers()[index].shape;
   const size_t b = size_t(shape.block);
-  // No branch below depends on which links the target has pruned, or on where links went and came: nothing could foresee it.
+  // No branch below depends on which links were pruned, dropped or grown: it would be mispredicted.
   std::vector<Loose> gone = not_zero(before, passage.gone.size(), mine.weights.get(), b, [&](size_t i) { return passage.gone[i]; });
   const ByPosition& order = mine.extra.order;
   std::vector<Loose> extra = not_zero(order, order.positions.size(), mine.extra.weights.get(), b, [](size_t i) { return i; });
@@ -208,7 +208,7 @@ Target::Moved Target::moved(int64_t index, const ByPosition& before, const ByPos
   size_t n = 0;
   for (size_t e = 0, g = 0; extra[e].position != kNoPosition;) {
     const Position here = extra[e].position, grown = passage.grown[g];
-    if (here == grown) {  // seldom
+    if (here == grown) {  // rare
       for (size_t i = 0; i < b; ++i) out.back.emplace_back(after.slot[passage.come[g] * b + i], extra[e].values[i]);
       ++e;
       continue;

@@ -1,4 +1,4 @@
-// Threads that share a job.
+// A pool of threads for one job at a time.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -15,7 +15,7 @@
 #include <immintrin.h>
 #endif
 
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 namespace rewirl {
 
@@ -30,11 +30,11 @@ inline void pause() noexcept {
 class Pool {
  public:
   // A thread that waits spins first, since the next kernel follows within microseconds, and sleeps after about half a millisecond.
-  // With more threads than cores it must not spin at all: it would keep a core from those that it waits for.
+  // With more threads than cores it must not spin at all: it would take a core from the threads that it waits for.
   Pool(int n, bool spin) : n_(n), spins_(spin ? 20000 : 0), errors_(size_t(n)) {
     try {
       for (int i = 1; i < n; ++i) workers_.emplace_back([this, i] { serve(i); });
-    } catch (...) {  // the system has no more threads to give: those that there are must not outlive what they wait on
+    } catch (...) {  // the system has no more threads: those already started must not outlive the pool
       stop();
       throw;
     }
@@ -45,7 +45,7 @@ class Pool {
   int size() const { return n_; }
   bool spins() const { return spins_ > 0; }
 
-  // Calls work for one range per thread. When some throw, the others are done all the same, and the first error is thrown here.
+  // Calls work for one range per thread. If some throw, the others still finish, and the first error is rethrown here.
   // False, with nothing done, when another thread is using the pool.
   bool run(int64_t n, int64_t grain, const std::function<void(int64_t, int64_t)>& work) {
     std::unique_lock<std::mutex> busy(busy_, std::try_to_lock);
@@ -123,7 +123,7 @@ class Pool {
 
   const int n_, spins_;
   std::vector<std::thread> workers_;
-  std::vector<std::exception_ptr> errors_;  // of each part
+  std::vector<std::exception_ptr> errors_;  // one per part
   std::mutex busy_, mutex_;
   std::condition_variable wake_, done_;
   std::atomic<uint64_t> ticket_{0};

@@ -1,4 +1,4 @@
-#include "runtime.h"
+#include "runtime/runtime.h"
 
 #include <cstdlib>
 #include <exception>
@@ -13,7 +13,7 @@
 #include <pthread.h>
 #endif
 
-#include "pool.h"
+#include "runtime/pool.h"
 
 namespace rewirl {
 
@@ -83,7 +83,7 @@ std::shared_ptr<Pool>& pool() {
 }
 
 std::atomic<int64_t> nanoseconds{0};
-// Of each thread: Sections that it is in, and whether it works on one of the jobs of `each`.
+// Per thread: its nesting of Sections, and whether it works on a job of `each`.
 thread_local int depth = 0;
 thread_local bool in_each = false;
 
@@ -106,13 +106,13 @@ void set_threads(int n, bool spin) {
 }
 
 void parallel(int64_t n, int64_t grain, int64_t cost, const std::function<void(int64_t, int64_t)>& work) {
-  constexpr int64_t worth = 1000000;  // multiply-adds: below, what one core wrote takes as long on its way to the other
+  constexpr int64_t worth = 1000000;  // multiply-adds: smaller jobs take less time than moving their data between cores
   const std::shared_ptr<Pool> p = std::atomic_load(&pool());
   if (in_each || p->size() == 1 || cost < worth || n <= grain || !p->run(n, grain, work)) work(0, n);
 }
 
 void each(int64_t n, const std::function<void(int64_t)>& work) {
-  Section section;  // the time of all of them is that of the caller, who waits
+  Section section;  // only the caller's time is counted, which waits for all
   std::vector<std::exception_ptr> failed(static_cast<size_t>(n));
   const auto in_turn = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "network.h"
+#include "networks/network.h"
 
 namespace rewirl {
 
@@ -22,7 +22,7 @@ struct ExtraLinks : GroupedLinks {
 struct TargetLayer {
   std::shared_ptr<float> weights, bias;
   ExtraLinks extra;
-  float limit = 1e-3f;  // magnitudes below this are looked at when pruning: only a guess, never in the result
+  float limit = 1e-3f;  // magnitudes below this are examined when pruning: a guess that does not affect the result
 };
 
 class Target {
@@ -33,10 +33,10 @@ class Target {
 
   Batch forward(const Batch& x);
   void update(float tau);
-  // While the online network, whose lock is held, rewires a layer: what the target has where the layer had a link that it
-  // drops, or had none, goes to links that there are now, or beside them. First all that needs memory, then what changes.
+  // Used while the online network rewires a layer and holds its lock: weights of the target move to links that the layer now
+  // has, or to extra links. `moved` allocates memory and changes nothing; `rewired` changes the target and allocates nothing.
   struct Moved {
-    std::vector<std::pair<uint32_t, float>> back;  // slots that get their weights back
+    std::vector<std::pair<uint32_t, float>> back;  // slots whose weights are restored
     ExtraLinks extra;
   };
   Moved moved(int64_t layer, const ByPosition& before, const ByPosition& after, const Passage& passage,
@@ -48,7 +48,7 @@ class Target {
   // The extra links of a layer: ascending positions and, in the same order, their weights.
   std::pair<std::vector<Position>, std::vector<float>> extra(int64_t layer) const;
   void set_extra(int64_t layer, const int64_t* positions, int64_t n_positions, const float* weights);
-  // How many links are not zero: of those that the online network has too, and of the others.
+  // Non-zero links: those that the online network has too, and the others.
   std::pair<int64_t, int64_t> alive(int64_t layer) const;
   std::map<std::string, int64_t> bytes() const;
 

@@ -1,4 +1,4 @@
-// How links become groups of four rows with as few loads as may be: which of them stand in which quads.
+// Packs links into groups of four rows and quads, so that the kernels need few loads.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "wiring.h"
+#include "networks/wiring.h"
 
 namespace rewirl {
 
-// Links row by row, columns ascending. `link` is what the caller knows each of them by.
+// Links row by row, columns ascending. `link` is the caller's number of each link.
 struct Rows {
   int columns = 0;
   std::vector<uint32_t> begin;  // row r has the entries begin[r] .. begin[r + 1]; rows are padded to whole groups
@@ -24,14 +24,14 @@ struct Rows {
 
 namespace grouping {
 
-// A part is the links of a group that share a column, known by its rows: one bit for each. Which rows take an entry's column?
+// A part is the set of a group's links that share a column, as a bit mask of rows. The rows that use column `which` of an entry:
 constexpr int rows_of(int pattern, int column) {
   int rows = 0;
   for (int r = 0; r < 4; ++r) rows |= (kPattern[pattern].column[r] == column) << r;
   return rows;
 }
 
-// Of each part those that have all of its rows: itself first, then the next larger ones.
+// For each part the parts that contain all of its rows: itself first, then larger ones.
 struct Holders {
   int8_t size[16] = {}, part[16][8] = {};
   constexpr Holders() {
@@ -46,12 +46,12 @@ struct Holders {
 };
 constexpr Holders kHolders;
 
-// Some columns of a part: of its list those from `first` on.
+// Some columns of a part: those from `first` in its list.
 struct Segment {
   int part;
   uint32_t first, n;
 };
-// Rows of them that make the entries of a pattern from `entry` on, as their column `which`.
+// Rows of theirs that become column `which` of the entries of a pattern, starting at `entry`.
 struct Use {
   int rows;
   Segment from;
@@ -66,12 +66,12 @@ struct Run {
   uint32_t size;
 };
 
-// Memory for one group after the other.
+// Memory that is reused from group to group.
 struct Room {
-  std::vector<uint8_t> rows;       // of each column the rows of its part
+  std::vector<uint8_t> rows;       // for each column, the rows of its part
   std::vector<uint32_t> link;      // and its links, one for each row
   std::vector<uint16_t> alike;     // the columns of each part, ascending
-  std::vector<Segment> free[16];   // by rows: what is in no quad yet
+  std::vector<Segment> free[16];   // per row: links that are in no quad yet
   std::vector<Use> uses;
   std::vector<uint16_t> left;      // columns of links that are in no quad of one or two, row by row
   std::vector<uint32_t> left_link;
@@ -80,7 +80,7 @@ struct Room {
 
 // Fills `to`, whose rows and patterns are chosen, and calls put(link, slot) for every link. Quads of one or two columns come in
 // multiples of `unit`, but in blocks.
-// No branch in the loops over links depends on the wiring, which nothing could foresee: that makes this several times as fast.
+// No branch in the loops over links depends on the wiring: mispredictions would make this several times slower.
 template <class Put>
 class Grouping {
  public:
@@ -151,7 +151,7 @@ class Grouping {
     }
   }
 
-  // Links in blocks, or all: whole columns, then halves of them. What a last group of fewer rows has besides is single.
+  // Blocks or dense: whole columns, then halves. Other links of a last group with fewer rows become single.
   void choose_blocks() {
     n_[kAllRows] = there_[rows_of(kAllRows, 0)];
     take(kAllRows, 0);
@@ -163,7 +163,7 @@ class Grouping {
     }
   }
 
-  // Quads of one column, then of two: three rows against one, two against two. At most so many, since every quad has a link of each
+  // Quads of one column, then of two: three rows and one, two and two. Their number is limited, since every quad has a link of each
   // row; so the single rows, which are found last, are enough for all that three others wait for.
   void choose_quads(uint32_t most) {
     const auto choose = [&](int pattern, uint32_t there) { most -= n_[pattern] = std::min(there, most) / unit_ * unit_; };
@@ -180,14 +180,14 @@ class Grouping {
     for (const int pattern : {kRow0Others, kRow1Others, kRow2Others, kRow3Others}) take(pattern, 0);
   }
 
-  // Parts that have these rows, among others.
+  // Parts that contain these rows.
   uint32_t available(int rows) const {
     uint32_t n = 0;
     for (int i = 0; i < kHolders.size[rows]; ++i) n += there_[kHolders.part[rows][i]];
     return n;
   }
 
-  // A column for each entry of a pattern: of parts that have just its rows, then of larger ones, whose other rows are a part again.
+  // A column for each entry of a pattern: from parts with exactly its rows, then from larger ones, whose other rows become a part.
   void take(int pattern, int which) {
     const int rows = rows_of(pattern, which);
     uint32_t entry = 0;
@@ -265,7 +265,7 @@ class Grouping {
     }
   }
 
-  // The next link of each row makes a quad of four columns; where a row has no more, the others' are single.
+  // The next links of all rows make a quad of four columns; once a row has none left, the links of the others are single.
   void put_left(const Run& left, int r) {
     const uint32_t four = n_[kFourColumns];
     for (uint32_t i = 0; i < four; ++i) {
@@ -286,7 +286,7 @@ class Grouping {
   const Put put_;
   Room& room_;
   const size_t stride_;
-  // Of the group at hand: parts of each sort that are in no quad; entries of each pattern, and where they begin.
+  // Of the current group: columns of each part that are in no quad; entries of each pattern, and where they begin.
   uint32_t there_[16], n_[kPatterns], other_at_[kPatterns], weight_at_[kPatterns];
 };
 

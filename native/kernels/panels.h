@@ -1,14 +1,14 @@
-// How kernels go through groups of links and through a batch. Part of kernels.cpp, for one instruction set.
+// Loops over groups of links and over panels of a batch. Part of kernels.cpp, for one instruction set.
 #pragma once
 #include <utility>
 
-#include "kernels.h"
-#include "simd.h"
+#include "kernels/kernels.h"
+#include "kernels/simd.h"
 
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
 
-// A group's runs, one for each pattern that there can be.
+// A group's runs, one for each possible pattern.
 template <PatternSet patterns>
 using Runs = std::make_index_sequence<size_t(list_of(patterns).size)>;
 template <PatternSet patterns, size_t run>
@@ -28,7 +28,7 @@ constexpr int kPanel = REWIRL_REGISTERS >= 32 ? 4 : 3;
 
 constexpr int vectors_of(int batch) { return (batch + W - 1) / W; }
 
-// Calls f(first vector, vectors) for panels of at most `most` vectors that together cover begin .. end, as equal as can be. The
+// Calls f(first vector, vectors) for panels of at most `most` vectors that together cover begin .. end, as equal as possible. The
 // narrow ones first: panels of two vectors then begin where cache lines do.
 template <int most, class F>
 REWIRL_INLINE void for_panels(int begin, int end, const F& f) {
@@ -41,7 +41,7 @@ REWIRL_INLINE void for_panels(int begin, int end, const F& f) {
   }
 }
 
-// Calls f with a width of at most `most` vectors as a constant, which registers must have.
+// Calls f with a width of at most `most` vectors as a compile-time constant, as arrays in registers require.
 template <int most, class F>
 REWIRL_INLINE void with_width(int width, const F& f) {
   if (width == most) return f(std::integral_constant<int, most>{});

@@ -1,15 +1,15 @@
 // One instruction set's kernels. Compiled once for each, with REWIRL_NAMESPACE and the compiler's flags set by CMake.
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <algorithm>
 
-#include "dense.h"
-#include "flat.h"
-#include "gaussian.h"
-#include "gradients.h"
-#include "normalise.h"
-#include "panels.h"
-#include "simd.h"
+#include "kernels/dense.h"
+#include "kernels/flat.h"
+#include "kernels/gaussian.h"
+#include "kernels/gradients.h"
+#include "kernels/normalise.h"
+#include "kernels/panels.h"
+#include "kernels/simd.h"
 
 namespace rewirl::REWIRL_NAMESPACE {
 namespace {
@@ -29,7 +29,7 @@ REWIRL_INLINE void add_entries(vec (&acc)[4][P], const uint16_t*& other, const f
   for (const uint16_t* end = other + n * pattern.columns(); other < end; other += pattern.columns(), w += pattern.links()) {
 #if REWIRL_WIDTH < 16
     if constexpr (pattern.columns() == 4) {
-      const vec four = repeat(load4(w));  // one load for four weights: loads are what this loop waits for
+      const vec four = repeat(load4(w));  // one load for four weights: loads limit this loop
       add_link<P>(acc[0], other[0], splat_lane<0>(four), x, stride);
       add_link<P>(acc[1], other[1], splat_lane<1>(four), x, stride);
       add_link<P>(acc[2], other[2], splat_lane<2>(four), x, stride);
@@ -58,7 +58,7 @@ REWIRL_INLINE void add_group(vec (&acc)[4][P], const Groups& links, int g, const
   (add_entries<pattern_of<patterns, I>, P>(acc, other, w, count[I], x, stride), ...);
 }
 
-// `a` is a copy, or the compiler must fear that the stores below change it.
+// `a` is a copy: the compiler would otherwise assume that the stores below change it.
 template <PatternSet patterns, int P>
 void forward_panel(const Forward a, int first, int group_begin, int group_end) {
   const float* x = a.x + first * W;
@@ -97,7 +97,7 @@ void forward(const Forward& a, int begin, int end) { REWIRL_WITH_PATTERNS(a.link
 
 // -------------------------------------------------------- one observation
 
-// What each row of an entry multiplies its weight with; any number where it has none.
+// The factor of each row's weight in an entry; any number for rows without a link.
 template <int K>
 REWIRL_INLINE vec4 values(const uint16_t* other, const float* x) {
   if constexpr (kPattern[K].columns() == 1) {
@@ -110,7 +110,7 @@ REWIRL_INLINE vec4 values(const uint16_t* other, const float* x) {
   }
 }
 
-// The four rows are the lanes of one small vector; lanes without a link fill with whatever is there and are dropped at the end.
+// The four rows are the lanes of one small vector; lanes without a link collect arbitrary numbers and are dropped at the end.
 template <int K>
 REWIRL_INLINE vec4 act_entries(const uint16_t*& other, const float*& w, int n, const float* x) {
   constexpr Pattern pattern = kPattern[K];
