@@ -1,4 +1,4 @@
-"""Former names of modules, kept for code that imports them: each is the very module that has its place now."""
+"""Former module names, kept for code that imports them: each is an alias of the current module."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ MOVED = {
 
 
 class Moved(MetaPathFinder, Loader):
-    """Finds a module of a former name where it is now."""
+    """Resolves former module names to current ones."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -91,5 +91,5 @@ class Moved(MetaPathFinder, Loader):
 
 
 def install() -> None:
-    """Asked last: only for names that are no longer there."""
+    """Called last, so only for names that no module has."""
     sys.meta_path.append(Moved())

@@ -1,4 +1,4 @@
-"""How things end other than well, each with the exit code of the command line; hints for mistyped names."""
+"""Errors with the exit codes of the command line; hints for mistyped names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Refused(Exception):
     def __init__(self, text: str = "", option: str = "") -> None:
         super().__init__(text)
         self.option = option
-        """The argument that it is about, if one; the command line tells its flag."""
+        """The invalid argument, if there is one; the command line adds its flag."""
 
 
 class Failed(Exception):
@@ -25,7 +25,7 @@ class Failed(Exception):
 
 
 class NoRoom(Failed):
-    """A full disk, or one that cannot be written to: not a fault of the work itself."""
+    """A disk that is full or cannot be written to."""
 
     exit_code: ClassVar[int] = 4
 
@@ -37,7 +37,7 @@ class Stopped(Exception):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a mistyped name, or nothing.
+    """A hint for a mistyped name, or an empty string.
 
     >>> nearest("HalfCheeta-v5", ["HalfCheetah-v5", "Hopper-v5"])
     ', did you mean HalfCheetah-v5?'

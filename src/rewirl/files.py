@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever sees half of one, even after a power cut, and never through a symbolic link."""
+"""Atomic writing of files, also across power cuts, and never through a symbolic link."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sync(path: Path, within: int | None = None) -> None:
 
 def open_file(path: Path, flags: int, within: int | None = None) -> int:
     """The descriptor of a regular file, for everything that a run writes in place. Refused for a link, pipe or device:
-    whoever put it there could choose which file is written. `within` is the descriptor of its folder."""
+    its creator could choose which file is written. `within` is the descriptor of its folder."""
     with _refusing_links(path, within):
         fd = os.open(_in(path, within), flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666, dir_fd=within)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -64,7 +64,7 @@ def open_file(path: Path, flags: int, within: int | None = None) -> int:
 
 
 def open_folder(path: Path, within: int | None = None) -> int:
-    """The descriptor of a folder: what is done by it happens there, even if its name is given to a link meanwhile."""
+    """The descriptor of a folder: operations on it stay there, even if its name becomes a link meanwhile."""
     with _refusing_links(path, within):
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         return os.open(_in(path, within), flags, dir_fd=within)
@@ -81,7 +81,7 @@ def refuse_link(path: Path, within: int | None = None) -> None:
 
 
 def _in(path: Path, within: int | None) -> Path | str:
-    """What the system is asked for: the whole path is then for messages alone."""
+    """The name for the system call; the whole path is then for messages only."""
     return path if within is None else path.name
 
 

@@ -1,4 +1,4 @@
-"""The limits of the core (native/runtime/limits.h), for those who check input before it gets there or do without the core.
+"""The limits of the core (native/runtime/limits.h), for checks before the core is called, or without it.
 
 A policy runs on NumPy alone, so these are not read from the core; a test compares them with what it exports.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def free_memory() -> int:
-    """Bytes of memory that this process may still take."""
+    """Bytes of memory that this process may still allocate."""
     page = os.sysconf("SC_PAGE_SIZE")
     free = os.sysconf("SC_PHYS_PAGES") * page
     try:

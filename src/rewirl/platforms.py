@@ -9,10 +9,10 @@ SYSTEMS = {
     "expected to work": "macOS ARM64",
     "not supported": "Windows (use WSL 2)",
 }
-"""What is known of each."""
+"""Status of each system."""
 
 
 def check() -> None:
-    """ImportError with a reason on a system where the import of some POSIX module would fail without one."""
+    """ImportError with a reason on systems without the POSIX modules that rewirl needs."""
     if sys.platform == "win32":
         raise ImportError("rewirl does not run on Windows: use Linux, for example in WSL 2")

@@ -1,6 +1,6 @@
-"""Reading what anyone may have written: bounded in size, depth and the length of numbers, and every number finite.
+"""Reading untrusted files: bounded in size, depth and the length of numbers; all numbers are finite.
 
-All that is wrong with a content is a ValueError in one sentence; only the system's own errors are OSErrors.
+Invalid content raises a ValueError in one sentence; only the system's errors are OSErrors.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 64 << 20
-"""Of a table or JSON file: a run of a hundred million steps stays far below."""
+"""Maximum bytes of a table or JSON file, far above that of a run of a hundred million steps."""
 MOST_TEXT = 1 << 20
-"""Bytes of a config or grid."""
+"""Maximum bytes of a config or grid."""
 MOST_DEPTH = 50
-"""Levels of nesting."""
+"""Maximum depth of nesting."""
 MOST_DIGITS = 60
-"""Of a whole number: the state of a random generator has 39."""
+"""Maximum digits of a whole number: the state of a random generator has 39."""
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
@@ -122,7 +122,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _shallow(found: Any) -> Any:
-    """What was parsed, if nothing that handles it later can run out of stack or of digits."""
+    """The parsed value, checked for depth and digits, so that later code cannot exceed limits."""
     level, depth = [found], 0
     while level:
         if depth > MOST_DEPTH:

@@ -7,11 +7,11 @@
 #include <random>
 #include <stdexcept>
 
-#include "losses.h"
-#include "network.h"
-#include "runtime.h"
-#include "target.h"
-#include "workspace.h"
+#include "networks/network.h"
+#include "networks/target.h"
+#include "networks/workspace.h"
+#include "runtime/runtime.h"
+#include "updates/losses.h"
 
 using namespace rewirl;
 

@@ -12,14 +12,14 @@ Floats = NDArray[np.float32]
 
 
 class Actions(ABC):
-    """What an agent can do: `size` numbers in units of the policy stand for each action."""
+    """The actions of a task. An action is `size` numbers in units of the policy."""
 
     size: int
 
     @classmethod
     @abstractmethod
     def of_size(cls, size: int) -> Self:
-        """Some actions of that size: for an agent that only loads a state."""
+        """Placeholder actions of this size, for an agent that only loads a state."""
 
     @abstractmethod
     def to_env(self, action: Floats) -> Any:
@@ -31,12 +31,12 @@ class Actions(ABC):
 
     @abstractmethod
     def bounds(self) -> dict[str, Any]:
-        """What a `Policy` has to know of them, by the names of its fields."""
+        """The fields of a `Policy` that describe its actions."""
 
     @property
     @abstractmethod
     def phrase(self) -> str:
-        """What they are, for messages."""
+        """A description for messages."""
 
 
 class ActionBox(Actions):
@@ -68,7 +68,7 @@ class ActionBox(Actions):
         return cls(-np.ones(size), np.ones(size))
 
     def to_env(self, action: Floats) -> Floats:
-        if self._is_unit:  # most tasks: nothing to compute, on every step
+        if self._is_unit:  # as in most tasks: nothing to compute
             return action.copy()  # the environment may change it in place, and the replay needs it as it was
         # A weighted mean in float64: at -1 and 1 one weight is 0, so the ends are met exactly.
         return (0.5 * (1.0 - action) * self._low + 0.5 * (1.0 + action) * self._high).astype(np.float32)
@@ -90,8 +90,8 @@ class ActionBox(Actions):
 
 
 class Choices(Actions):
-    """Discrete actions `first` to `first + size - 1`. In units of the policy an action is one-hot: a 1 where it is
-    chosen, so that a replay record and a network's outputs have one number for each.
+    """Discrete actions `first` to `first + size - 1`. In units of the policy an action is one-hot, so that
+    replay records and network outputs have one number for each choice.
 
     >>> Choices(3, first=-1).to_env(np.array([0, 0, 1], dtype=np.float32))
     np.int64(1)
@@ -110,7 +110,7 @@ class Choices(Actions):
         return np.int64(action.argmax() + self.first)
 
     def one_hot(self, index: int | np.intp) -> Floats:
-        """The action of that index from 0, in units of the policy."""
+        """The action with this index, from 0, in units of the policy."""
         action = np.zeros(self.size, dtype=np.float32)
         action[index] = 1
         return action
@@ -129,7 +129,7 @@ class Choices(Actions):
 def _inward(bound: ArrayLike, towards: float) -> Floats:
     """In float32, and inside the box: the float32 next to 0.1 is above it, and no action of a box that ends there."""
     given = np.array(bound)
-    with np.errstate(over="ignore"):  # what becomes infinite is refused as unbounded
+    with np.errstate(over="ignore"):  # a bound that overflows float32 is refused as unbounded
         rounded = given.astype(np.float32)
     outside = (rounded < given) if towards > 0 else (rounded > given)
     return np.where(outside, np.nextafter(rounded, np.float32(towards)), rounded)

@@ -28,7 +28,7 @@ class ActorCritic(WiredAgent):
     actions_class: ClassVar[type[Actions]] = ActionBox
     critic_names: ClassVar[tuple[str, ...]] = ("critic1", "critic2")
     critics_in_actor_loss: ClassVar[int] = 1
-    """How many critics the actor's loss asks."""
+    """Number of critics in the actor's loss."""
 
     def __init__(
         self, n_obs: int, box: ActionBox, options: Options, wiring: WiringOptions, rng: np.random.Generator
@@ -74,7 +74,7 @@ class ActorCritic(WiredAgent):
 
     @classmethod
     def _actor_delay(cls, options: Options) -> int:
-        """Updates of the critics for each of the actor."""
+        """Critic updates for each actor update."""
         return 1
 
     # ------------------------------------------------- shared steps of the updates
@@ -85,8 +85,8 @@ class ActorCritic(WiredAgent):
         return self._noise
 
     def _update_critics(self, batch: Transitions, y: Batch) -> None:
-        """Both critics one step towards y, along the gradient of 1/N Σ (y - Q(s, a))², and, when it is time, to other
-        links; the actor then adapts at its own first update from there on."""
+        """One step of both critics along the gradient of 1/N Σ (y - Q(s, a))². If the rule is due, they are rewired,
+        and the actor is rewired at its next update."""
         if self.options.lr_until is not None:
             self._adam = replace(self._adam, lr=self.options.lr_at(self.updates))
         due = self.wiring.due(self.updates)
@@ -103,7 +103,7 @@ class ActorCritic(WiredAgent):
                 q = mean_q
             for critic in critics if due else ():
                 self._adapt(critic)
-        self._averages.add("q", q)  # of the second critic: one tells enough
+        self._averages.add("q", q)  # of the second critic only: the first behaves alike
         self._actor_adapts |= due
 
     def _adapt_actor(self) -> None:

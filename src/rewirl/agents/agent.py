@@ -1,4 +1,4 @@
-"""What a run needs of an algorithm: the one contract that every agent keeps."""
+"""The interface of an agent, as a run sees it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ State = dict[str, NDArray[np.generic]]
 
 
 class Diverged(RuntimeError):
-    """A loss is no finite number any more: nothing that follows would mean anything."""
+    """A loss or a weight is not finite any more."""
 
 
 class Agent(ABC):
-    """Networks that act and learn. `WiredAgent` keeps most of this contract for any networks, `ActorCritic` is the base
-    of those with an actor and two critics."""
+    """Networks that act and learn. `WiredAgent` implements most of this interface for any networks; `ActorCritic` is
+    the base of agents with an actor and two critics."""
 
     algorithm: ClassVar[str]
     """Its short name, as in the names of methods: td3."""
@@ -44,11 +44,11 @@ class Agent(ABC):
     """Networks that give Q(s, a) for [s, a], by name; the others see observations."""
 
     networks: dict[str, Network]
-    """All that learn, by name."""
+    """All networks that learn, by name."""
     targets: dict[str, Target]
     """Their targets, by the name of the network; empty if there are none."""
     updates: int
-    """Made so far."""
+    """Number of updates so far."""
 
     @abstractmethod
     def __init__(
@@ -61,7 +61,7 @@ class Agent(ABC):
     @classmethod
     @abstractmethod
     def costs(cls, n_obs: int, n_act: int, options: Options, wiring: WiringOptions) -> Costs:
-        """What an agent with these options will cost, before it exists."""
+        """Costs of an agent with these options."""
 
     @property
     def acting(self) -> Network:
@@ -70,29 +70,30 @@ class Agent(ABC):
 
     @abstractmethod
     def act(self, obs: Floats) -> Floats:
-        """The policy's own choice, in units of the policy."""
+        """The deterministic action, in units of the policy."""
 
     @abstractmethod
     def explore(self, obs: Floats) -> Floats:
-        """What is done while learning, in units of the policy."""
+        """An action with exploration, in units of the policy."""
 
     @abstractmethod
     def update(self, batch: Transitions) -> None:
-        """One update of everything that is due."""
+        """One update from a batch."""
 
     @abstractmethod
     def statistics(self) -> dict[str, float]:
-        """What an evaluation's row reports of the updates since the last call (`training.measurements.STATISTICS`)."""
+        """Statistics of the updates since the last call, for the row of an evaluation
+        (`training.measurements.STATISTICS`)."""
 
     @abstractmethod
     def state(self) -> State:
-        """Everything but the generator that the next update depends on, as plain arrays."""
+        """Everything that the next update depends on, except the generator, as plain arrays."""
 
     @abstractmethod
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Takes over what `state` gave."""
+        """Restores what `state` returned."""
 
     def policy(self, task: str = "") -> Policy:
-        """The acting network as a file can hold it and a device can run it."""
+        """The acting network as a policy that can be saved and deployed."""
         layers = [PolicyLayer.from_network(self.acting, layer) for layer in range(self.acting.layers)]
         return Policy(layers=layers, **self.actions.bounds(), algorithm=self.policy_kind, task=task)

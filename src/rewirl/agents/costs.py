@@ -9,9 +9,9 @@ from itertools import pairwise
 
 
 class Costs(ABC):
-    """Links of an agent's networks, and what its updates and actions take.
+    """Links of an agent's networks, and operations of its updates and actions.
 
-    A pass of a batch of N through a network of k links is 2·k·N operations; back through it twice that.
+    A pass of a batch of N through a network of k links takes 2·k·N operations; a backward pass takes twice as many.
     """
 
     @property
@@ -22,29 +22,29 @@ class Costs(ABC):
     @property
     @abstractmethod
     def dense_links(self) -> int:
-        """What they would be without sparsity."""
+        """The same without sparsity."""
 
     @abstractmethod
     def paper_flops(self, updates: int) -> float:
-        """Operations of so many updates by the paper's count: forward and backward of what is trained."""
+        """Operations of this many updates by the paper's count: forward and backward passes of trained networks."""
 
     @abstractmethod
     def full_flops(self, updates: int, actions: int) -> float:
-        """Everything, targets and every action chosen too."""
+        """All operations, including targets and every chosen action."""
 
     @abstractmethod
     def dense(self) -> Costs:
-        """What the same agent costs with all links."""
+        """Costs of the same agent with dense networks."""
 
     @property
     def sparsity(self) -> float:
-        """Share of weights that do not exist."""
+        """Share of weights that are absent."""
         return 1 - self.links / self.dense_links
 
 
 @dataclass(frozen=True)
 class ActorCriticCosts(Costs):
-    """Of an actor and two critics.
+    """Costs of an actor and two critics.
 
     >>> from rewirl.agents import TD3Agent, TD3Options, WiringOptions
     >>> dense = TD3Agent.costs(17, 6, TD3Options(), WiringOptions())
@@ -77,11 +77,11 @@ class ActorCriticCosts(Costs):
         return replace(self, actor=self.dense_actor, critic=self.dense_critic)
 
     def paper_flops(self, updates: int) -> float:
-        """The paper's count: T · N · 3 · 2 · (|θ1| + |θ2| + |φ|/d), forward and backward of what is trained."""
+        """The paper's count: T · N · 3 · 2 · (|θ1| + |θ2| + |φ|/d), forward and backward passes of trained networks."""
         return updates * self.batch * 3 * 2 * (2 * self.critic + self.actor / self.delay)
 
     def full_flops(self, updates: int, actions: int) -> float:
-        """Everything: also the targets' forwards, the critics inside the actor's loss, and every action chosen."""
+        """Also the forward passes of the targets, the critics in the actor's loss, and every chosen action."""
         targets = self.actor + 2 * self.critic  # the next action and its two values
         through_critics = self.critics_in_actor_loss * self.critic * 2  # forward and, for the action alone, back
         per_update = targets + 3 * 2 * self.critic + (3 * self.actor + through_critics) / self.delay
@@ -90,7 +90,7 @@ class ActorCriticCosts(Costs):
 
 @dataclass(frozen=True)
 class ValueCosts(Costs):
-    """Of one network that gives the values of all actions, and its target."""
+    """Costs of one network with a value for each action, and of its target."""
 
     q: int
     """|θ|: links of the network."""
@@ -109,16 +109,16 @@ class ValueCosts(Costs):
         return replace(self, q=self.dense_q)
 
     def paper_flops(self, updates: int) -> float:
-        """As the paper counts: forward and backward of what is trained, T · N · 3 · 2 · |θ|."""
+        """The paper's count: T · N · 3 · 2 · |θ|, forward and backward passes of the trained network."""
         return updates * self.batch * 3 * 2 * self.q
 
     def full_flops(self, updates: int, actions: int) -> float:
-        """Also the next action by the network, its value by the target, and every action chosen."""
+        """Also the network's next action, its value by the target, and every chosen action."""
         return 2.0 * self.q * (updates * self.batch * (3 + 2) + actions)
 
 
 def dense_links(sizes: Sequence[int]) -> int:
-    """Of a dense network with these widths.
+    """Links of a dense network with these widths.
 
     >>> dense_links((3, 4, 2))
     20

@@ -42,7 +42,7 @@ class DQNAgent(WiredAgent):
         self.target = Target(self.q)
         self.networks, self.targets = {"q": self.q}, {"q": self.target}
         self._explored = 0
-        """Actions chosen while learning."""
+        """Actions chosen during learning."""
         self._dq = Batch(self.n_act, options.batch)
 
     @classmethod
@@ -79,7 +79,7 @@ class DQNAgent(WiredAgent):
         following = np.take_along_axis(self.target.forward(batch.next_obs).array, best[None], axis=0)
         y = batch.reward.array + np.float32(o.gamma) * (1 - batch.terminated.array) * following
 
-        # θ ← θ - λ ∇ 1/N Σ loss(Q_θ(s, a) - y), where Q_θ(s, a) is the output that the one-hot a chooses
+        # θ ← θ - λ ∇ 1/N Σ loss(Q_θ(s, a) - y), where the one-hot a selects the output
         chosen = batch.action.array
         q = (self.q.forward(batch.obs).array * chosen).sum(axis=0, keepdims=True)
         loss, slope = _huber(q - y) if o.loss == "huber" else _squared(q - y)
@@ -108,7 +108,7 @@ class DQNAgent(WiredAgent):
 
 
 def _huber(error: Floats) -> tuple[float, Floats]:
-    """The mean loss of errors, and its slope at each."""
+    """The mean loss of errors, and its derivative at each."""
     size = np.abs(error)
     return float(np.where(size <= 1, 0.5 * error * error, size - 0.5).mean()), np.clip(error, -1, 1)
 

@@ -1,6 +1,6 @@
-"""The catalogue of methods: an algorithm times a rule of wiring, by the name that users type.
+"""The catalogue of methods by name. A method is an algorithm with a wiring rule.
 
-A package of one's own adds methods by `register_method`, in a module that its entry points name:
+Other packages add methods with `register_method`, in a module that they list as an entry point:
 
     [project.entry-points."rewirl.methods"]
     mine = "my_package.methods"
@@ -24,7 +24,7 @@ from rewirl.errors import nearest
 from rewirl.topology import SET, Dense, RigL, Rule, Static
 
 ENTRY_POINTS = "rewirl.methods"
-"""Group of the entry points that are loaded when methods are first asked for."""
+"""Group of the entry points that are loaded when methods are first used."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Method:
     agent: type[Agent]
     rule: type[Rule]
     eta: float = 0.05
-    """η unless given; here the paper's for the algorithm."""
+    """Default of η; here the paper's for the algorithm."""
     random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
 
@@ -45,17 +45,17 @@ class Method:
 
     @property
     def options(self) -> type[Options]:
-        """What holds the numbers of the algorithm."""
+        """The options class of the algorithm."""
         return self.agent.options_class
 
     @property
     def about(self) -> str:
-        """One line for people."""
+        """A description in one line."""
         return f"{self.algorithm.upper()} with {self.rule.phrase}"
 
 
 class Catalogue(Mapping[str, Method]):
-    """All methods by name: those below, those of installed packages, and those that were registered since."""
+    """All methods by name: those below, those of installed packages, and those registered later."""
 
     def __init__(self) -> None:
         self._methods: dict[str, Method] = {}
@@ -83,19 +83,19 @@ class Catalogue(Mapping[str, Method]):
             for entry in entry_points(group=ENTRY_POINTS):
                 try:
                     entry.load()
-                except Exception as error:  # someone else's package: what is here works without it
+                except Exception as error:  # another package: everything else works without it
                     warnings.warn(f"the methods of {entry.value} could not be loaded: {error}", stacklevel=3)
         return self._methods
 
 
 METHODS = Catalogue()
-"""All methods by the name that users type."""
+"""All methods by name."""
 
 
 def register_method(method: Method) -> Method:
-    """Adds a method: flags, config files, sweeps, checkpoints and policies know it from then on.
+    """Adds a method for use in flags, config files, sweeps, checkpoints and policies.
 
-    Importing the module again changes nothing; another method of the same name is refused.
+    Registering the same method again changes nothing; another method of the same name is refused.
     """
     METHODS.add(method)
     return method
@@ -108,7 +108,7 @@ for _prefix, _rule in {"": Dense, "static-": Static, "ds-": SET, "rigl-": RigL}.
 
 
 def method(name: str) -> Method:
-    """The method of that name.
+    """The method of this name.
 
     >>> method("ds-td3").about
     "TD3 with sparse networks that rewire themselves (SET: the paper's method)"
@@ -119,7 +119,7 @@ def method(name: str) -> Method:
 
 
 def algorithms() -> dict[str, Method]:
-    """Each algorithm, and the first method that has it: for its options and defaults.
+    """Each algorithm with its first method, which has its options and defaults.
 
     >>> list(algorithms())
     ['td3', 'sac', 'dqn']

@@ -1,4 +1,4 @@
-"""Every number of the algorithms, with what it means."""
+"""Hyper-parameters of the algorithms, each with its meaning."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class WiringOptions:
     rule: Rule = field(default_factory=Dense)
     """Dense(), Static(), SET(eta, every) or RigL(eta, every)."""
     lambdas: Sequence[float] | None = None
-    """λ of each layer but the last: round(λ (n_in + n_out)) links."""
+    """λ of each layer except the last: round(λ (n_in + n_out)) links."""
     sparsity: float | None = None
-    """Share of all weights that do not exist, instead of lambdas."""
+    """Share of all weights that are absent, instead of lambdas."""
     actor_sparsity: float | None = None
-    """Of the actor, instead of `sparsity`."""
+    """Sparsity of the actor, instead of `sparsity`."""
     critic_sparsity: float | None = None
-    """Of each critic, instead of `sparsity`."""
+    """Sparsity of each critic, instead of `sparsity`."""
     block: int = 1
     """Neighbouring outputs that share an input: 1 is the paper's unstructured wiring, 4 is faster."""
     recycle: float | None = None
@@ -59,12 +59,12 @@ class WiringOptions:
 
     @property
     def actor(self) -> WiringOptions:
-        """The same as the actor has them."""
+        """The wiring options of the actor."""
         return self._with(self.actor_sparsity)
 
     @property
     def critic(self) -> WiringOptions:
-        """The same as each critic has them."""
+        """The wiring options of each critic."""
         return self._with(self.critic_sparsity)
 
     def _with(self, sparsity: float | None) -> WiringOptions:
@@ -73,7 +73,7 @@ class WiringOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What all algorithms need."""
+    """Hyper-parameters that all algorithms share."""
 
     hidden: tuple[int, ...] = (256, 256)
     """Widths of the hidden layers."""
@@ -82,13 +82,13 @@ class Options:
     gamma: float = 0.99
     """γ: discount."""
     tau: float = 0.005
-    """τ: share of the online network that a target takes at an update."""
+    """τ: weight of the online network in a target update."""
     lr: float = 1e-3
     """Learning rate of Adam."""
     lr_schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """How the learning rate falls from lr to 0 by update lr_until: not at all, on a line, or on half a cosine wave."""
+    """How the learning rate falls from lr to 0 by update lr_until: `constant` does not fall."""
     lr_until: int | None = None
-    """Update at which the learning rate is 0, if it falls; the last one unless given."""
+    """Update at which a falling learning rate reaches 0; the last update unless given."""
     beta1: float = 0.9
     """Adam's β1."""
     beta2: float = 0.999
@@ -96,7 +96,7 @@ class Options:
     adam_eps: float = 1e-8
     """Adam's ε."""
     weight_decay: float = 2e-4
-    """How strongly weights are pulled to 0: times the weight, added to its gradient (L2)."""
+    """Weight decay: this times the weight is added to its gradient (L2)."""
     decoupled_decay: bool = False
     """Shrink weights by lr · weight_decay at each update (AdamW) instead of adding the decay to gradients."""
     sparse_init: bool = False
@@ -104,9 +104,9 @@ class Options:
     layer_norm: bool = False
     """Normalise the hidden layers of the critics, sample by sample, before their ReLU."""
     n_step: int = 1
-    """Rewards that a target sums before it asks the critics; fewer where an episode ends."""
+    """n-step returns: rewards that a critic's target sums; fewer at the end of an episode."""
     n_step_from: int = 0
-    """Update from which targets have n_step rewards; one until then."""
+    """First update whose targets sum n_step rewards; earlier ones use one reward."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -139,13 +139,13 @@ class Options:
 
     @property
     def adam(self) -> Adam:
-        """The optimizer's numbers."""
+        """The optimizer's hyper-parameters."""
         return Adam(self.lr, self.beta1, self.beta2, self.adam_eps, self.weight_decay, self.decoupled_decay)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TD3Options(Options):
-    """TD3 (Fujimoto et al. 2018) with the numbers of the paper's appendix."""
+    """TD3 (Fujimoto et al. 2018) with the hyper-parameters of the paper's appendix."""
 
     policy_delay: int = 2
     """d: critic updates for each update of actor and targets."""
@@ -154,7 +154,7 @@ class TD3Options(Options):
     target_noise: float = 0.2
     """σ̃ of the noise added to the target policy's actions."""
     target_clip: float = 0.5
-    """c: where that noise is clipped."""
+    """c: bound at which that noise is clipped."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,18 +164,18 @@ class TD3Options(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class SACOptions(Options):
-    """SAC (Haarnoja et al. 2018) with the numbers of the paper's appendix."""
+    """SAC (Haarnoja et al. 2018) with the hyper-parameters of the paper's appendix."""
 
     batch: int = 256
     """N: transitions per update."""
     lr: float = 3e-4
     """Learning rate of Adam."""
     weight_decay: float = 0.0
-    """L2: times the weight, added to its gradient."""
+    """Weight decay: this times the weight is added to its gradient (L2)."""
     alpha: float | Literal["auto"] = 0.2
     """α: temperature, the weight of the entropy; `auto` learns it."""
     target_entropy: float | None = None
-    """Entropy that a learned temperature aims at; minus the number of actions unless given."""
+    """Target entropy of a learned temperature; minus the size of an action unless given."""
     target_interval: int = 1
     """Updates from one target update to the next; the paper's hard updates are tau 1 every 1000."""
 
@@ -189,24 +189,25 @@ class SACOptions(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class DQNOptions(Options):
-    """Double DQN (van Hasselt et al. 2016) with Adam, an update at every step and targets that follow slowly."""
+    """Double DQN (van Hasselt et al. 2016) with Adam, an update at every step, and soft target updates."""
 
     batch: int = 128
     """N: transitions per update."""
     lr: float = 5e-4
     """Learning rate of Adam."""
     weight_decay: float = 0.0
-    """L2: times the weight, added to its gradient."""
+    """Weight decay: this times the weight is added to its gradient (L2)."""
     loss: Literal["huber", "squared"] = "huber"
-    """Of a value's error: `huber` is squared up to an error of 1 and linear beyond, `squared` is squared everywhere."""
+    """Loss of a value's error: `huber` is squared up to an error of 1 and linear beyond; `squared` is always
+    squared."""
     target_interval: int = 1
     """Updates from one target update to the next; DQN's hard updates are tau 1 every 10000 or so."""
     epsilon_start: float = 1.0
-    """ε at first: share of actions that are random while learning."""
+    """ε at the start: probability of a random action during learning."""
     epsilon_end: float = 0.05
-    """ε at last."""
+    """ε at the end."""
     epsilon_steps: int = 10_000
-    """Steps after the random ones over which ε falls linearly from the first to the last."""
+    """Steps over which ε falls linearly from start to end, counted after the random steps."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -219,7 +220,7 @@ class DQNOptions(Options):
             raise ValueError(f"loss must be 'huber' or 'squared', not {self.loss!r}")
 
 
-# What may be negative; everything else is a count, a width, a rate or a share.
+# May be negative; everything else is a count, a width, a rate or a share.
 _SIGNED = {"target_entropy"}
 
 

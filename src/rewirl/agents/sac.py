@@ -42,12 +42,12 @@ class SACAgent(ActorCritic):
         # log α, its Adam moments and steps
         start = 0.0 if options.alpha == "auto" else math.log(options.alpha) if options.alpha > 0 else -math.inf
         self._temperature = np.array([start, 0.0, 0.0, 0.0])
-        # What a sample of actions leaves for its gradient.
+        # Needed for the gradient of sampled actions.
         self._std, self._log_prob = Batch(self.n_act, options.batch), Batch(1, options.batch)
 
     @property
     def alpha(self) -> float:
-        """The temperature as it is now."""
+        """The current temperature."""
         return math.exp(self._temperature[0])
 
     def act(self, obs: Floats) -> Floats:
@@ -88,7 +88,7 @@ class SACAgent(ActorCritic):
             update_each(self.critic_targets, o.tau)
 
     def _sample(self, obs: Batch, action: Batch) -> Batch:
-        """Draws actions for observations; gives the actor's outputs, and leaves log π(a|s) and std in their batches."""
+        """Draws actions for observations. Returns the actor's outputs; log π(a|s) and std are left in their batches."""
         out = self.actor.forward(obs)
         squash(out, self._draw_noise(), action, self._std, self._log_prob)
         return out

@@ -15,8 +15,8 @@ class Transitions:
 
         obs | action | reward | terminated | next_obs | next_action
 
-    So [s, a] and [s', ã] are each one run of rows: a critic's input. All but ã, which an update makes, are the columns
-    of a replay record in the same order. Actions are in units of the policy, -1 to 1.
+    So [s, a] and [s', ã], the inputs of critics, are contiguous. All rows except ã, which an update computes, are the
+    columns of a replay record, in the same order. Actions are in units of the policy, -1 to 1.
 
     >>> records = np.arange(20, dtype=np.float32).reshape(2, 10)
     >>> t = Transitions(n_obs=3, n_act=2, size=1)
@@ -36,8 +36,8 @@ class Transitions:
         self.state_action = everything.rows(0, rewards)
         self.reward = everything.rows(rewards, rewards + 1)
         self.terminated = everything.rows(rewards + 1, rewards + 2)
-        """1 where the episode ended for good, 0 where it continued or was only cut off by a time limit. Of an n-step
-        return, 1 - γ^(k-1) where it continued after k steps, so that r + γ (1 - terminated) Q(s', ã) is its target."""
+        """1 if the episode terminated, 0 if it continued or was truncated by a time limit. For an n-step return that
+        continued after k steps, 1 - γ^(k-1), so that r + γ (1 - terminated) Q(s', ã) is its target."""
         self.next_obs = everything.rows(rewards + 2, width)
         self.next_action = everything.rows(width, width + n_act)
         self.next_state_action = everything.rows(rewards + 2, width + n_act)
@@ -48,12 +48,13 @@ class Transitions:
         return 2 * n_obs + n_act + 2
 
     def fill(self, records: Floats, chosen: NDArray[np.int64]) -> None:
-        """Takes the chosen rows of `records`."""
+        """Copies the chosen rows of `records`."""
         gather(records, chosen, 0, self._record)
 
     def extend(self, records: Floats, chosen: NDArray[np.int64], newest: int, n: int, gamma: float) -> None:
-        """Makes n-step returns of what `fill` took: r becomes Σ γ^i r_i over up to n records that follow each other in
-        one episode, s' the last one's. The end of an episode and the newest record, at row `newest`, shorten a window.
+        """Turns the rows that `fill` copied into n-step returns. r becomes Σ γ^i r_i over up to n consecutive records
+        of one episode, and s' that of the last one. A window ends early at the end of an episode and at the newest
+        record, which is at row `newest`.
 
         >>> records = np.array([[0, 0, 1, 0, 1], [1, 0, 2, 0, 2], [2, 0, 4, 1, 3]], dtype=np.float32)
         >>> t = Transitions(n_obs=1, n_act=1, size=2)

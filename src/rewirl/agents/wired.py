@@ -15,7 +15,7 @@ from rewirl.topology import wire
 
 
 class Averages:
-    """Means of what `add` was given since the last `take`."""
+    """Averages of the values passed to `add` since the last `take`."""
 
     def __init__(self) -> None:
         self._sums: dict[str, float] = {}
@@ -32,7 +32,7 @@ class Averages:
         return out
 
     def state(self) -> State:
-        """As arrays whose names say what was averaged."""
+        """The averages as arrays, by name."""
         return {name: np.array([self._sums[name], self._counts[name]]) for name in self._sums}
 
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
@@ -41,8 +41,8 @@ class Averages:
 
 
 class WiredAgent(Agent):
-    """Puts its networks into `networks`, their targets into `targets`, and everything else that the next update depends
-    on into `state`."""
+    """A subclass puts its networks into `networks` and their targets into `targets`, and extends `state` by everything
+    else that the next update depends on."""
 
     def __init__(
         self, n_obs: int, actions: Actions, options: Options, wiring: WiringOptions, rng: np.random.Generator
@@ -66,7 +66,8 @@ class WiredAgent(Agent):
             recycle(network, targets, self.wiring.recycle, self.rng)
 
     def statistics(self) -> dict[str, float]:
-        """Averages and links replaced since the last call, and how far the targets' links follow the online ones."""
+        """Averages and replaced links since the last call, and the share of the targets' links that the networks also
+        have."""
         out = self._averages.take()
         out["links_replaced"] = float(self._links_replaced)
         self._links_replaced = 0

@@ -11,7 +11,7 @@ from rewirl.cli.ui.loading import early_signals, loading
 from rewirl.cli.ui.output import outputs
 from rewirl.errors import Failed, Refused, Stopped
 
-# What takes long to import is imported when it is needed, by `loading`: Ctrl-C must not find us in the middle of it.
+# Slow imports happen on demand inside `loading`, because Ctrl-C must not interrupt them.
 if TYPE_CHECKING:
     from rewirl.cli.ui.parser import Parser
 
@@ -26,7 +26,7 @@ COMMANDS = {
     "list": "list runs and their state",
     "verify": "check every file of a run",
     "export": "export a policy as C source or ONNX",
-    "report": "write write write write a page, figures and tables about runs",
+    "report": "write a page, figures and tables about runs",
     "methods": "list the methods",
     "tasks": "list the tasks",
 }

@@ -1,4 +1,4 @@
 """Environments: creating and checking them, their names, the task catalogue, rendering.
 
-No learning and no files here.
+Learning and files are elsewhere.
 """

@@ -1,4 +1,4 @@
-"""The task catalogue: the tasks that were tried, and all that is known of each, in one table."""
+"""The task catalogue: one table of the tasks that were tested, with all facts about each."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from rewirl.errors import Refused
 
 @dataclass(frozen=True)
 class Task:
-    """What Gymnasium does not tell of a task."""
+    """Facts about a task that Gymnasium does not provide."""
 
     name: str
     phrase: str
-    """In 20 characters at most: `rewirl tasks` has 80 columns."""
+    """At most 20 characters: `rewirl tasks` has 80 columns."""
     observations: tuple[str, ...]
     """Names of the features of an observation."""
     actions: tuple[str, ...]
@@ -49,7 +49,7 @@ class Task:
         """
         try:
             made = make_by_name(self.name)
-        except Refused:  # it needs a package that is not installed
+        except Refused:  # the task needs a package that is not installed
             return len(self.observations), len(self.actions)
         env = Environment(made, self.name)
         close(made)
@@ -168,12 +168,12 @@ _BY_BASE = {without_version(task.name): task for task in _TASKS}
 
 
 def known_task(name: str) -> Task | None:
-    """The catalogue's entry for a task, whatever the version; None if it has none."""
+    """The catalogue's entry for a task, for any version; None if there is none."""
     return _BY_BASE.get(without_version(name))
 
 
 def paper_lambdas(task: str, algorithm: str) -> tuple[float, float] | None:
-    """The paper's λ for a task, whatever its version; None where it has none.
+    """The paper's λ for a task of any version; None if it has none.
 
     >>> paper_lambdas("HalfCheetah-v5", "td3")
     (7, 64)

@@ -1,4 +1,4 @@
-"""Creating environments: by name, from an instance or by a factory; closing them; what was added around a task."""
+"""Creating and closing environments, and describing what was added around a task."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ EnvLike: TypeAlias = "str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env
 """A name for gymnasium.make, an environment, or a function that creates one."""
 
 WATCHING = ("Monitor",)
-"""Wrappers that record and change nothing, such as that of Stable-Baselines3: evaluation does without them."""
+"""Wrappers that only record, such as Stable-Baselines3's; evaluation omits them."""
 BY_NAME = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", *WATCHING)
 """Wrappers that gymnasium.make adds by itself."""
 RAISED = (Exception, SystemExit)
-"""What the code of an environment may raise: one that calls sys.exit must not end a run without a checkpoint."""
+"""Exceptions of environment code, including SystemExit: sys.exit must not end a run without a checkpoint."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a run's environments come from."""
+    """The source of a run's environments."""
 
     task: str
     """Its name for display."""
     env: EnvLike
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """For gymnasium.make, if it is made by name."""
+    """Arguments for gymnasium.make, if it is created by name."""
 
     def make(self) -> Env:
         """The environment to train in."""
@@ -78,7 +78,7 @@ def _unwatched(env: Env) -> Env:
 
 
 def close(env: Env) -> str | None:
-    """Closes an environment. An error in that is returned as a sentence: what the environment was for is done."""
+    """Closes an environment. An error is only returned as a sentence, because the environment is no longer needed."""
     try:
         env.close()
     except RAISED as error:
@@ -96,7 +96,7 @@ def make_by_name(name: str, **options: Any) -> Env:
     check_imported(name)
     try:
         with _quiet_models(name), _quiet_versions(name):
-            return gymnasium.make(name, disable_env_checker=True, **options)  # we do the same checks, once
+            return gymnasium.make(name, disable_env_checker=True, **options)  # `Environment` does the same checks
     except gymnasium.error.UnregisteredEnv:
         raise Refused(f"there is no task {name!r}{nearest(name, gymnasium.registry)}") from None
     except gymnasium.error.DependencyNotInstalled as error:

@@ -1,4 +1,4 @@
-"""One environment as the loop sees it: its spaces and all that it returns are checked."""
+"""An environment for the loop: spaces and returned values are checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewirl.envs.creation import RAISED, Env, EnvLike, Source, close, make_by_na
 from rewirl.errors import Refused
 from rewirl.limits import MAX_WIDTH
 
-__all__ = [  # those of `creation` for code that imports them from here
+__all__ = [  # names of `creation`, for code that imports them from here
     "Env",
     "EnvLike",
     "Environment",
@@ -40,7 +40,7 @@ class Misbehaved(Exception):
 
 
 class Environment:
-    """One environment for the loop: every observation is a new float32 array, actions are in units of the policy
+    """An environment for the loop. Every observation is a new float32 array. Actions are in units of the policy
     (or, if `scaled`, of the environment)."""
 
     def __init__(self, env: Env, task: str, *, scaled: bool = False) -> None:
@@ -122,7 +122,7 @@ def _flat_observations(env: Env, task: str) -> int:
 
 
 def _check_range(space: Box, task: str, what: str) -> None:
-    """Refuses complex numbers, and bounds that float32 does not have."""
+    """Refuses complex numbers, and bounds outside float32."""
     if space.dtype.kind == "c":
         raise Refused(f"{task} has complex {what}: {SUPPORTED}")
     for bound in (space.low.astype(np.float64), space.high.astype(np.float64)):
@@ -152,7 +152,7 @@ def _actions(env: Env, task: str) -> Actions:
 
 
 def _converter(space: gymnasium.Space[Any], actions: Actions, scaled: bool) -> Callable[[Floats], Any]:
-    """Maps actions of the policy, or (`scaled`) of the environment as policies give them, into its action space."""
+    """Maps actions in units of the policy, or (`scaled`) of the environment, into its action space."""
     if isinstance(space, Discrete):
         return np.int64 if scaled else actions.to_env
     assert isinstance(space, Box)
@@ -165,7 +165,7 @@ def _converter(space: gymnasium.Space[Any], actions: Actions, scaled: bool) -> C
 
 def probe(source: Source, seed: int) -> str | None:
     """Why a task is not reproducible, or None. Runs two short rollouts with one seed, and a third that starts at
-    the last episode from the generator's state alone, as a resumed run does."""
+    the last episode from only the generator's state, as a resumed run does."""
     first, state = _rollout(source, seed)
     second, _ = _rollout(source, seed)
     if first != second:

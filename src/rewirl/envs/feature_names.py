@@ -1,4 +1,4 @@
-"""Words for what bodies observe and do: the feature names of the task catalogue are made of them."""
+"""Building blocks for the feature names in the task catalogue."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ with mujoco.Renderer(model, 32, 32) as renderer:
     renderer.update_scene(data)
     raise SystemExit(0 if numpy.ptp(renderer.render()) else 1)
 """
-"""Renders a ball, in a separate process: a failed attempt spoils the next one, and a bad driver may crash."""
+"""Renders a ball in a separate process: a failed attempt would break later ones, and a bad driver may crash."""
 
 
 def has_screen() -> bool:
@@ -52,7 +52,7 @@ def in_window(task: str, width: int | None = None, height: int | None = None) ->
 
         with warnings.catch_warnings(action="ignore"):
             opened = glfw.init()
-        if not opened:  # e.g. a stale DISPLAY: Gymnasium would continue, and GLFW would end the whole process
+        if not opened:  # e.g. a stale DISPLAY: Gymnasium would continue, and GLFW would end the process
             close(made)
             raise Refused("no window can be opened on this screen: record it, for example to agent.mp4", "video")
     return made
@@ -112,7 +112,7 @@ def picture(env: Env, task: str, size: tuple[int, int] | None = None) -> Frame:
 
 
 def lacking(task: str, error: BaseException) -> str:
-    """What to install for a task that Gymnasium cannot draw without.
+    """What to install for a task that cannot be drawn.
 
     >>> lacking("Pendulum-v1", Exception('pygame is not installed, run `pip install "gymnasium[classic_control]"`'))
     "Pendulum-v1 cannot be drawn without pygame: pip install 'gymnasium[classic-control]'"

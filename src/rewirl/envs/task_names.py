@@ -1,7 +1,7 @@
 """Names of tasks, their newest versions, and the modules that may be imported for them.
 
-`module:Task-v0` makes Gymnasium import the module. A name may come from a stranger's file, so that is done only for
-names that the user typed (`import_module_of`). Any other name must be of a module that is imported already.
+`module:Task-v0` makes Gymnasium import the module. A name may come from a stranger's file, so modules are imported
+only for names that the user typed (`import_module_of`). For any other name the module must already be imported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rewirl.errors import Refused
 
 
 class NotImported(Refused):
-    """A task of a module that nobody asked to import."""
+    """The task belongs to a module that has not been imported."""
 
     def __init__(self, task: str) -> None:
         self.module = module_of(task)
@@ -28,7 +28,7 @@ class NotImported(Refused):
 
 
 def module_of(task: str) -> str:
-    """The module that a name asks for, or nothing.
+    """The module part of a name, or an empty string.
 
     >>> module_of("own_environment:Docking-v0"), module_of("Pendulum-v1")
     ('own_environment', '')
@@ -37,7 +37,7 @@ def module_of(task: str) -> str:
 
 
 def import_module_of(task: str) -> None:
-    """For a name that the user typed: imports its module, if it has one."""
+    """Imports the module of a name that the user typed, if it has one."""
     if module := module_of(task):
         import_module(module)
 
@@ -51,7 +51,7 @@ def import_module(name: str) -> None:
 
 
 def import_flags(task: str) -> list[str]:
-    """What `rewirl` needs to use a task that this process may use, when it reads the name from a file.
+    """The flags that `rewirl` needs to use a task whose name it reads from a file.
 
     >>> import_flags("Pendulum-v1"), import_flags("gymnasium:Pendulum-v1"), import_flags("nobody:Typed-v0")
     ([], ['--import', 'gymnasium'], [])
@@ -61,13 +61,13 @@ def import_flags(task: str) -> list[str]:
 
 
 def check_imported(task: str) -> None:
-    """Refused if making the task would import a module: the name may be from a file."""
+    """Refused if creating the task would import a module: the name may come from a file."""
     if (module := module_of(task)) and module not in sys.modules:
         raise NotImported(task)
 
 
 def full_name(task: str) -> str:
-    """The name with its newest version, if it has none and is not registered by itself.
+    """The name with its newest version, if it has no version and is not registered as it is.
 
     >>> full_name("Pendulum"), full_name("Pendulum-v0"), full_name("no/Such")
     ('Pendulum-v1', 'Pendulum-v0', 'no/Such')

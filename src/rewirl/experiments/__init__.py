@@ -1,6 +1,6 @@
 """Many runs: presets of the paper, sweeps, tuning, analysis and reports.
 
-One run is in `training/` and `storage/`.
+Single runs are in `training/` and `storage/`.
 """
 
 from rewirl.experiments.paper.presets import load_grid, preset_names

@@ -34,7 +34,7 @@ LONGEST_NAME = 48
 
 @dataclass(frozen=True)
 class CExport:
-    """What was written, and what it needs to run."""
+    """The written files, and the memory that they need."""
 
     header: Path
     source: Path
@@ -47,9 +47,9 @@ class CExport:
     encodings: tuple[str, ...]
     """Encoding of each layer's links."""
     dtype: str
-    """How weights are stored."""
+    """Data type of the weights."""
     loss: Loss
-    """What that does to the actions."""
+    """Effect of that type on the actions."""
 
     def __str__(self) -> str:
         lines = [
@@ -72,7 +72,7 @@ def export_c(
     """Writes `name`.h, `name`.c and the example `name`_main.c into `out_dir`, which is created if necessary.
 
     `name` is the prefix of every identifier. `dtype` is the type of the weights: f32, f16 or int8 (with a scale for
-    each output); what that costs is measured on `observations` (rows), or on random ones.
+    each output). Its effect on actions is measured on `observations` (rows), or on random ones.
     """
     check_name(name)
     check_dtype(dtype)
@@ -162,7 +162,7 @@ def _arrays(policy: Policy, encodings: list[Encoded], dtype: str) -> dict[str, N
 
 
 def _not_empty(values: NDArray[Any]) -> NDArray[Any]:
-    """C has no arrays of nothing: one 0 that nobody reads stands for a layer without links."""
+    """C has no empty arrays: a layer without links gets one unused 0."""
     return values if len(values) else np.zeros(1, dtype=values.dtype)
 
 
@@ -173,7 +173,7 @@ def _memory(hidden: tuple[int, ...]) -> dict[str, int]:
 
 
 def _functions(policy: Policy, encodings: list[Encoded], dtype: str) -> str:
-    """Those that are used and no others: compilers warn of the others."""
+    """Only functions that are used: compilers warn about unused ones."""
     ways = sorted({links.way for links in encodings})
     parts = [template.WEIGHT[dtype], template.BEGIN[dtype]]
     parts += [template.RELU] if len(policy.layers) > 1 else []
@@ -206,18 +206,18 @@ def _array(name: str, values: NDArray[Any]) -> str:
 
 
 def _float(value: float) -> str:
-    """Nine digits bring any float32 back exactly."""
+    """Nine digits represent any float32 exactly."""
     text = f"{value:.9g}"
     return f"{text}f" if "." in text or "e" in text else f"{text}.0f"
 
 
 def _plain(text: str) -> str:
-    """Text that may stand in a C comment, whoever wrote it."""
+    """Untrusted text, made safe for a C comment."""
     return re.sub(r"[^A-Za-z0-9 ._+-]", "_", text)
 
 
 def _filled(text: str, words: Mapping[str, str]) -> str:
-    # some hold words of their own: they come first, and the longest names before what they begin with
+    # values that contain names come first, and longer names before their prefixes
     first = ("declared", "defined", "variables", "printed", "functions", "calls")
     for word in sorted(words, key=lambda word: (first.index(word) if word in first else len(first), -len(word))):
         text = text.replace(f"${word}", words[word])

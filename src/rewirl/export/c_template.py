@@ -1,4 +1,4 @@
-"""The C99 that an exported policy is made of. `$name` is the prefix of every identifier, `$NAME` of every macro."""
+"""Templates for the C99 source of a policy. `$name` is the prefix of every identifier, `$NAME` of every macro."""
 
 HEADER = """\
 /* $name: $about
@@ -73,7 +73,7 @@ $unused$calls
         for (i = 0; i < $NAME_N_ACT; ++i)
             printf("%.9g%c", (double)action[i], i + 1 < $NAME_N_ACT ? ' ' : '\\n');""",
 }
-"""What differs by the kind of actions: numbers inside a box."""
+"""The parts that depend on the actions: numbers inside a box."""
 
 CHOICE = {
     "needs": "needs no library",
@@ -96,7 +96,7 @@ $calls
     "printed": """\
         printf("%ld\\n", $name_act(observation, &memory));""",
 }
-"""The same for one of several actions."""
+"""The same for discrete actions."""
 
 WEIGHT = {
     "f32": "typedef float $name_weight;\n#define $NAME_VALUE(w) (w)\n#define $NAME_INPUT(x) (x)\n",
@@ -123,7 +123,7 @@ typedef int8_t $name_weight;
 #define $NAME_INPUT(x) ((x) * 0x1p-24f)
 """,
 }
-"""How a weight is stored, and what number it is."""
+"""The type of a stored weight, and its value."""
 
 BEGIN = {
     "f32": """\
@@ -269,7 +269,7 @@ static void $name_indices(int32_t n_in, const uint16_t *links, const uint8_t *co
 }
 """,
 }
-"""A layer's sum over links, by the way in which they are written down."""
+"""A layer's sum over links, for each encoding."""
 
 MAIN = """\
 /* Acts on observations from standard input, $n_obs numbers each, and prints the actions, one a line.

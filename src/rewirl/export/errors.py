@@ -1,4 +1,4 @@
-"""Why an export is refused."""
+"""The error of an export that is refused."""
 
 from rewirl.errors import Refused
 

@@ -1,4 +1,4 @@
-"""From a policy to something that runs elsewhere: what the command line calls."""
+"""Export of a policy in any format, as used by the command line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def export(
     observations: NDArray[np.float32] | None = None,
 ) -> CExport | OnnxExport:
     """Writes `policy` as C source (`to="c"`) into the folder `out`; or as ONNX (`to="onnx"`) to the file `out` if that
-    ends in `.onnx`, else to `name`.onnx in the folder `out`. Print the result to tell a person about it.
+    ends in `.onnx`, else to `name`.onnx in the folder `out`. Printing the result describes it.
 
     `dtype` and `observations` are for C (see `export_c`), `sparse` is for ONNX (see `export_onnx`).
     """

@@ -1,4 +1,4 @@
-"""Which links a layer has, in as few bytes as they can be written down in."""
+"""Encodings of a layer's links in few bytes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rewirl.policies.layer import PolicyLayer
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """A layer's links by input, and for each link the place of its weight in the layer's own order."""
+    """A layer's links by input, and for each link the index of its weight in the layer's order."""
 
     way: str
-    """`dense`: nothing is written, every link is there. `bitmap`: a bit for each output, an input's in whole bytes.
+    """`dense`: nothing, since all links exist. `bitmap`: a bit for each output; each input starts a new byte.
     `deltas`: 8 bits from each link to the next of the same input. `indices`: the output of each link in 16 bits."""
     links: NDArray[Any]
     """uint8, or uint16 for indices."""
@@ -24,15 +24,16 @@ class Encoded:
     """Entries of each input, so that an input of 0 can be skipped: one byte each, or two (low, high) if `wide`."""
     wide: bool
     order: NDArray[np.int64]
-    """Which of the layer's weights belongs to each entry; -1 is a weight of 0: a step on the way to a far link."""
+    """Which of the layer's weights belongs to each entry; -1 is a weight of 0, an intermediate step to a distant
+    link."""
 
     def bytes(self, weight_bytes: int) -> int:
-        """With weights of so many bytes."""
+        """Total bytes, with weights of this size."""
         return self.links.nbytes + self.counts.nbytes + len(self.order) * weight_bytes
 
 
 def encode(layer: PolicyLayer, weight_bytes: int) -> Encoded:
-    """The smallest of all ways, its weights included."""
+    """The smallest encoding, including weights."""
     if layer.density == 1:
         return _dense(layer)
     ways = [_deltas(layer), _indices(layer)]
@@ -42,7 +43,7 @@ def encode(layer: PolicyLayer, weight_bytes: int) -> Encoded:
 
 
 def _by_input(layer: PolicyLayer) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Links sorted by input and then by output: their places in the layer's order, inputs, outputs."""
+    """Links sorted by input, then output: their indices in the layer's order, inputs, outputs."""
     order = np.argsort(layer.columns, kind="stable")
     return order, layer.columns[order].astype(np.int64), layer.rows()[order].astype(np.int64)
 
@@ -71,7 +72,7 @@ def _deltas(layer: PolicyLayer) -> Encoded:
     order, inputs, outputs = _by_input(layer)
     first = np.diff(inputs, prepend=-1) > 0
     deltas = np.where(first, outputs, np.diff(outputs, prepend=0))
-    steps = np.maximum(deltas - 1, 0) // 255  # of 255 each, before the link itself, which is then 1 to 255 away
+    steps = np.maximum(deltas - 1, 0) // 255  # steps of 255 each; the link is then 1 to 255 away
     ends = np.cumsum(steps + 1)
     entries = np.full(ends[-1] if len(ends) else 0, 255, dtype=np.uint8)
     entries[ends - 1] = deltas - 255 * steps

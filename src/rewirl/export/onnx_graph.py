@@ -1,4 +1,4 @@
-"""A policy as an ONNX graph: from observations to actions in the environment's own units, any number at a time."""
+"""A policy as an ONNX graph, from observations to actions in the environment's units, for any batch size."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from rewirl.policies.layer import PolicyLayer
 from rewirl.policies.policy import Policy
 
 OPSET, IR_VERSION = 17, 8
-"""Old enough for runtimes of 2022, and new enough for everything that is needed."""
+"""Supported by runtimes since 2022, and sufficient for the graph."""
 LARGEST = 2**31 - 2**20
-"""Bytes of weights: Protocol Buffers end at 2 GiB."""
+"""Maximum bytes of weights: Protocol Buffers are limited to 2 GiB."""
 
 
 @dataclass(frozen=True)
 class OnnxExport:
-    """What was written."""
+    """The written file."""
 
     path: Path
     bytes: int
-    """Of the file."""
+    """Size of the file."""
     difference: float | None
     """Largest distance of onnxruntime's actions from the policy's, in shares of half the range (1 for another choice);
     None without it."""
@@ -48,9 +48,9 @@ def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxE
     """Writes the deterministic policy: input `observation` (n, n_obs), output `action` (n, n_act), n left open;
     discrete actions are (n).
 
-    With `sparse`, a layer that lacks links has a sparse initializer: 12 bytes for each link instead of 4 for each
-    place, so that the file is smaller from 67% sparsity on. onnxruntime makes dense matrices of them when it loads the
-    file, so neither its speed nor its memory depends on this.
+    With `sparse`, sparse layers have sparse initializers: 12 bytes per link instead of 4 per weight of the dense layer,
+    so that the file is smaller above 67% sparsity. onnxruntime converts them to dense matrices when it loads the file,
+    so its speed and memory do not change.
     """
     onnx = _module("onnx")
     path = Path(path)
@@ -105,7 +105,7 @@ def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxE
 
 
 def _actions(policy: Policy) -> tuple[dict[str, Any], list[tuple[str, list[str], dict[str, int]]]]:
-    """Constants, and operators with their further inputs and settings: from the network's outputs to actions."""
+    """Constants and operators from the network's outputs to actions."""
     if policy.is_discrete:
         choice = {"axis": 1, "keepdims": 0}
         return {"first": np.array(policy.first, dtype=np.int64)}, [("ArgMax", [], choice), ("Add", ["first"], {})]
@@ -116,7 +116,7 @@ def _actions(policy: Policy) -> tuple[dict[str, Any], list[tuple[str, list[str],
 
 
 def _difference(policy: Policy, model: bytes) -> float | None:
-    """How far onnxruntime's actions are from the policy's, where it is installed."""
+    """Distance of onnxruntime's actions from the policy's, if it is installed."""
     try:
         runtime = _module("onnxruntime")
     except ExportError:
@@ -128,7 +128,7 @@ def _difference(policy: Policy, model: bytes) -> float | None:
 
 
 def _sparse(onnx: Any, name: str, layer: PolicyLayer) -> Any:
-    """The layer's matrix (inputs, outputs), of which only the links are written down."""
+    """The layer's matrix (inputs, outputs) as a sparse initializer."""
     places = layer.columns.astype(np.int64) * layer.n_out + layer.rows()
     order = np.argsort(places)
     values = onnx.numpy_helper.from_array(layer.weights[order], name)

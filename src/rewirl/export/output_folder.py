@@ -9,13 +9,13 @@ from rewirl.export.errors import ExportError
 
 
 def refuse_folder(path: Path) -> None:
-    """Refuses a folder where a file is to be, before any file is written."""
+    """Refuses a folder in place of a file, before any file is written."""
     if path.is_dir():
         raise ExportError(f"{path} is a folder, and a file is to be written there: give another folder or name")
 
 
 def prepare_folder(folder: Path) -> Path:
-    """`folder`, made if need be, and known to take files: refused otherwise, before any work is done for it."""
+    """`folder`, created if necessary; refused before any work if it is not writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

@@ -1,4 +1,4 @@
-"""How exported weights are stored, and what that costs in accuracy."""
+"""Data types of exported weights, and their effect on accuracy."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from rewirl.policies.layer import Floats, PolicyLayer
 from rewirl.policies.policy import Policy
 
 BYTES = {"f32": 4, "f16": 2, "int8": 1}
-"""Ways to store a weight, and the bytes that one takes."""
+"""Data types, with bytes per weight."""
 LARGEST_F16 = 65504.0
 
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A layer's weights as they are stored."""
+    """A layer's stored weights."""
 
     codes: NDArray[Any]
     """One for each link: float32, the bits of a half (uint16), or int8."""
     scale: Floats | None
-    """int8 alone: what a code of each output is multiplied by."""
+    """int8 only: scale of each output's codes."""
     values: Floats
-    """The weights that come out of it."""
+    """The weights that the stored ones represent."""
 
 
 def stored(layer: PolicyLayer, dtype: str) -> Stored:
-    """The layer's weights in `dtype`, each rounded to the nearest that there is."""
+    """The layer's weights in `dtype`, each rounded to the nearest value."""
     check_dtype(dtype)
     if dtype == "f32":
         return Stored(layer.weights, None, layer.weights)
@@ -51,21 +51,21 @@ def stored(layer: PolicyLayer, dtype: str) -> Stored:
 
 
 def as_stored(policy: Policy, dtype: str) -> Policy:
-    """The policy with its weights as they come out of `dtype`."""
+    """The policy with weights rounded to `dtype`."""
     layers = [replace(layer, weights=stored(layer, dtype).values) for layer in policy.layers]
     return replace(policy, layers=layers)
 
 
 @dataclass(frozen=True)
 class Loss:
-    """How far actions move by the way in which weights are stored, in shares of half the action's range."""
+    """Change of the actions by a data type, in half-ranges of the action."""
 
     largest: float
     """Over all observations and dimensions of the action."""
     mean: float
-    """Of the same."""
+    """Maximum over the same."""
     observations: int
-    """How many were tried."""
+    """Number of observations."""
     discrete: bool = False
     """Whether `mean` is the share of observations for which another action is chosen."""
 
@@ -77,7 +77,7 @@ class Loss:
 
 
 def accuracy_loss(policy: Policy, dtype: str, observations: Floats | None = None) -> Loss:
-    """What storing weights in `dtype` does to the actions, on `observations` or else on 1000 standard normal ones."""
+    """Effect of `dtype` on the actions, for `observations` or 1000 standard normal ones."""
     if observations is None:
         observations = np.random.default_rng(0).standard_normal((1000, policy.n_obs), dtype=np.float32)
     if observations.ndim != 2 or observations.shape[1] != policy.n_obs or not len(observations):
@@ -88,7 +88,7 @@ def accuracy_loss(policy: Policy, dtype: str, observations: Floats | None = None
 
 
 def apart(policy: Policy, some: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
-    """How far actions are from others, in shares of half the range; 1 where another one is chosen."""
+    """Distance between actions, in half-ranges; 1 for another discrete action."""
     if policy.is_discrete:
         return np.asarray(some != others, dtype=np.float64)
     half = (policy.high.astype(np.float64) - policy.low) / 2
@@ -96,6 +96,6 @@ def apart(policy: Policy, some: NDArray[Any], others: NDArray[Any]) -> NDArray[n
 
 
 def check_dtype(dtype: str) -> None:
-    """Refuses a way to store weights that there is not."""
+    """Refuses an unknown data type."""
     if dtype not in BYTES:
         raise ExportError(f"dtype must be {', '.join(list(BYTES)[:-1])} or {list(BYTES)[-1]}, not {dtype!r}")

@@ -1,6 +1,6 @@
 """TD3, SAC and DQN with the interface of Stable-Baselines3 (learn, predict, save, load), callbacks and agent files.
 
-How they learn is in `agents/`; runs and run folders, which these classes use, are in `training/` and `storage/`.
+The algorithms are in `agents/`, runs and run folders in `training/` and `storage/`.
 """
 
 from rewirl.learners.callbacks import Callback, EarlyStopping, PeriodicSave

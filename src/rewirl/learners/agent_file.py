@@ -1,6 +1,6 @@
 """A whole agent as one file, written by `agent.save` and read by `TD3.load` and `SAC.load`.
 
-The file is a policy file (`policies/policy.py`) with more in it, so whatever reads policies reads it too:
+The file is a policy file (`policies/policy.py`) with further content, so programs that read policies read it too:
 
     metadata    format "rewirl-agent"; everything else as in a policy file
     arrays      those of the policy; agent.state.*: networks, targets, optimizer, the current episode;

@@ -1,4 +1,4 @@
-"""Callbacks for `learn`: what they may be, and the ready-made ones."""
+"""Callbacks for `learn`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rewirl.learners.agent_file import save_agent
 from rewirl.training import Episode, EvaluationRow, Observer, Run
 
 Callback = Observer
-"""What users derive their own from: the very class that displays and loggers are made of."""
+"""Base class of callbacks; displays and loggers derive from it too."""
 
 CallbackLike: TypeAlias = "Observer | Callable[[Any, int], bool | None] | Iterable[CallbackLike] | None"
 """A callback, a function of agent and step that is called after every episode, or several of them."""
 
 
 class EarlyStopping(Observer):
-    """Ends the training when the return is good enough, or has not become better for a while.
+    """Ends training when the return is high enough or has stopped improving.
 
     >>> from rewirl import TD3
     >>> agent = TD3("Pendulum-v1", hidden=(8, 8), random_steps=50, eval_every=100, eval_episodes=1)
@@ -28,8 +28,8 @@ class EarlyStopping(Observer):
 
     def __init__(self, *, target: float | None = None, patience: int | None = None, min_delta: float = 0.0) -> None:
         """Stops at an evaluation whose mean return is at least `target`, or that is the last of `patience` in a row
-        which did not exceed the best one before by more than `min_delta`. The evaluation before learning is not looked
-        at."""
+        which did not exceed the best one before by more than `min_delta`. The evaluation before learning is
+        ignored."""
         if target is None and patience is None:
             raise Refused("EarlyStopping needs a target return, a patience in evaluations, or both")
         if patience is not None and patience < 1:
@@ -51,7 +51,7 @@ class EarlyStopping(Observer):
 
 
 class PeriodicSave(Observer):
-    """Saves the whole agent again and again, at the first end of an episode after every so many steps.
+    """Saves the whole agent periodically, at the first end of an episode after every interval.
 
     >>> import tempfile
     >>> from rewirl import TD3
@@ -63,12 +63,12 @@ class PeriodicSave(Observer):
     """
 
     def __init__(self, every: int, folder: str | Path, *, keep: int | None = None, replay: bool = False) -> None:
-        """Every so many steps into `folder`; of `keep` files the oldest go. `replay` saves the replay too."""
+        """Saves into `folder` every so many steps and keeps the newest `keep` files. `replay` saves the replay too."""
         if every < 1 or (keep is not None and keep < 1):
             raise Refused(f"PeriodicSave needs every and keep of at least 1, not {every} and {keep}")
         self.every, self.folder, self.keep, self.replay = every, Path(folder), keep, replay
         self.files: list[Path] = []
-        """What it wrote and still keeps, the oldest first."""
+        """Files written and still kept, oldest first."""
         self._last = 0
 
     def on_start(self, run: Run) -> None:
@@ -87,7 +87,7 @@ class PeriodicSave(Observer):
 
 
 class AfterEpisodes(Observer):
-    """A function of the agent and its step, which ends the training by returning False."""
+    """A function of the agent and its step; returning False ends training."""
 
     def __init__(self, learner: Any, function: Callable[[Any, int], bool | None]) -> None:
         self._learner, self._function = learner, function
@@ -97,7 +97,7 @@ class AfterEpisodes(Observer):
 
 
 def observers_of(learner: Any, callback: CallbackLike) -> list[Observer]:
-    """All callbacks that were given, as observers."""
+    """The given callbacks, as observers."""
     if callback is None:
         return []
     if isinstance(callback, Observer):

@@ -1,4 +1,4 @@
-"""From what a user gives to an agent's config: environment, wiring, options."""
+"""An agent's config from environment, wiring and options."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def new_config(
 def known_config(
     algorithm: str, known: RunConfig, wiring: Rule | type[Rule] | None, seed: int | None, options: Mapping[str, Any]
 ) -> RunConfig:
-    """The config of a run that exists, with what is given instead."""
+    """The config of an existing run, overridden by the given options."""
     if METHODS[known.method].algorithm != algorithm:
         right = METHODS[known.method].algorithm.upper()
         raise Refused(f"the run in run_dir is one of {right}: open it with {right}(run_dir=...)")
@@ -72,7 +72,7 @@ def _method(algorithm: str, wiring: Rule | type[Rule]) -> tuple[Method, dict[str
     if not issubclass(rule, Rule):
         raise Refused(f"wiring must be a rule such as SET(), Static() or Dense(), not {wiring!r}")
     named = {method.rule: method for method in METHODS.values() if method.algorithm == algorithm}
-    # Only the name of a rule of the user's own.
+    # Only the name of a user's rule.
     fallback = METHODS[f"ds-{algorithm}" if rule.sparse else algorithm]
     numbers: dict[str, Any] = {}
     if isinstance(wiring, DropAndGrow):
@@ -92,7 +92,7 @@ def task_of(env: EnvLike) -> str:
     made = Source("the environment", env).make()
     own = type(made.unwrapped)
     name = made.spec.id if made.spec else own.__name__
-    if full_name(name) != name:  # it has the name of a Gymnasium task without being one
+    if full_name(name) != name:  # its name is that of a Gymnasium task, but it is another environment
         name = f"{own.__module__}.{name}"
     if made is not env:
         close(made)

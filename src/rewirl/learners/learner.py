@@ -50,7 +50,7 @@ class Learner:
 
         `env` is the name of a Gymnasium task, an environment, or a function that creates one. `wiring` is Dense() (the
         default), Static(), SET(eta, every), RigL(eta, every) or your own rule; the class alone, as in wiring=SET, uses
-        the paper's settings for this algorithm. `options` are those of `rewirl train --help`, with underscores:
+        the paper's settings for this algorithm. `options` are listed by `rewirl train --help` (here with underscores):
         sparsity, lambdas, hidden, lr and so on; the names of Stable-Baselines3 are accepted too. Everything stays in
         memory, unless `run_dir` names a run folder. An existing one is resumed; `env` and options may then be left out.
         `log` is "tensorboard", "wandb", an object with log(step, numbers), or several of these.
@@ -88,7 +88,7 @@ class Learner:
         """Trains for this many environment steps; a second call continues where the first one ended.
 
         `callback` is a rewirl.Callback, a function that is called with agent and step after every episode, or a list of
-        these; what returns False ends the training there. `progress` shows a live line: always, never, or (None) in
+        these; returning False ends training. `progress` shows a live line: always, never, or (None) in
         terminals and notebooks. The first call decides how many steps are random, unless random_steps is given: the
         paper's number for runs of its length, a tenth of the steps of shorter ones.
         """
@@ -133,7 +133,7 @@ class Learner:
     def load(cls, path: str | Path, env: EnvLike | None = None, *, wiring: Rule | None = None) -> Self:
         """The agent in a file that `save` wrote, or in a run folder: it predicts, evaluates and keeps learning.
 
-        `env` is needed if the agent was trained in an environment that has no name, `wiring` if by a rule of your own.
+        `env` is needed if the agent was trained in an environment without a name, `wiring` if with a rule of your own.
         Without a saved replay, `learn` first refills it with the policy, and warns that it does.
         """
         if Path(path).is_dir():
@@ -227,7 +227,7 @@ class Learner:
                     self.config = self.config.of_length(steps, self._given)
                 try:
                     self._run = start(self.config, self._folder, env=self._env)
-                except ValueError as error:  # a wiring that the options allow but the sizes of the task do not
+                except ValueError as error:  # a wiring that is impossible for the sizes of the task
                     raise Refused(str(error)) from None
         return self._run
 
@@ -288,7 +288,7 @@ def _log(log: str | Logger | Iterable[str | Logger], tensorboard_log: str | None
 
 
 class Warn(Observer):
-    """Notices of the run as warnings."""
+    """Passes notices of the run on as warnings."""
 
     def on_notice(self, run: Run, text: str) -> None:
         warnings.warn(text, stacklevel=2)

@@ -1,4 +1,4 @@
-"""One live line in a terminal or a notebook while an agent learns; plain lines elsewhere, if they are asked for."""
+"""A live line in a terminal or a notebook while an agent learns; otherwise plain lines, if requested."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rewirl.training import Episode, EvaluationRow, Observer, Run
 from rewirl.training.observers.pace import Pace
 
 REDRAWS = 0.25
-"""Seconds from one drawing to the next."""
+"""Seconds between redraws."""
 PLAIN_REDRAWS = 10.0
-"""The same where every line stays."""
+"""Seconds between plain lines."""
 
 
 def progress_of(wanted: bool | None, console: Console | None = None) -> list[Observer]:
-    """The observer that shows progress, if it is wanted: None is a wish for it where someone looks."""
+    """The observer that shows progress, if enabled; None enables it in terminals and notebooks."""
     console = console or Console(highlight=False)
     live = console.is_terminal or console.is_jupyter
     return [ProgressLine(console, live)] if wanted or (wanted is None and live) else []
@@ -65,7 +65,7 @@ class ProgressLine(Observer):
             self._console.out(text, highlight=False)
 
     def line(self, run: Run) -> str:
-        """The run as it is now."""
+        """The current state of the run."""
         steps = run.config.steps
         parts = [
             f"{run.config.method} on {run.config.task}",

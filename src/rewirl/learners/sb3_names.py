@@ -1,4 +1,4 @@
-"""Names of Stable-Baselines3: taken where they mean the same, answered with the right name where they do not."""
+"""Names of Stable-Baselines3: accepted if they mean the same, otherwise refused with the right name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAME = {
     "ent_coef": "alpha",
     "target_update_interval": "target_interval",
 }
-"""Options that have another name here, and mean the same."""
+"""Options with the same meaning and another name here."""
 INSTEAD = {
     "net_arch": "hidden=(256, 256) sets the widths of the hidden layers",
     "action_noise": "exploration_noise=0.1 sets its σ, in half-ranges of the action box",
@@ -36,9 +36,9 @@ INSTEAD = {
     "reset_num_timesteps": "a second call of learn always continues; for a new run make a new agent",
     "eval_env": "evaluation makes an environment of its own; eval_every and eval_episodes set when and how long",
 }
-"""What is done otherwise here, and how."""
+"""What differs here, and how to do it."""
 POLICY = "MlpPolicy"
-"""The one kind of policy there is."""
+"""The only supported policy."""
 
 
 class Translated(NamedTuple):
@@ -46,7 +46,7 @@ class Translated(NamedTuple):
 
     options: dict[str, Any]
     progress: bool | None
-    """What `verbose` asked for."""
+    """The value of `verbose`."""
     tensorboard_log: str | None
 
 

@@ -1,6 +1,6 @@
 """Networks of sparse layers, their targets and Adam: the only door to the core.
 
-Which links a network has is decided in `topology/`, what it learns in `agents/`.
+Wiring rules are in `topology/`, losses and updates in `agents/`.
 """
 
 from rewirl._core import Batch, RandomStream, extend, gather

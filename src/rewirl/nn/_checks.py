@@ -1,4 +1,4 @@
-"""What the core cannot take, as errors for a person; entries of a state."""
+"""Checks of input to the core, with readable errors; checks of saved states."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ def same_kind(name: str, state: Mapping[str, NDArray[np.generic]], like: NDArray
     value = entry(name, state)
     if value.dtype != like.dtype or value.shape != like.shape:
         raise ValueError(f"{name} must be {like.dtype} of shape {like.shape}, the state has {kind_of(value)}")
-    return np.asarray(value, order="C")  # ascontiguousarray would give a number one dimension
+    return np.asarray(value, order="C")  # ascontiguousarray would turn a scalar into one dimension

@@ -1,4 +1,4 @@
-"""The numbers of Adam, which the core applies."""
+"""Hyper-parameters of Adam, which runs in the core."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Adam:
-    """Numbers of the optimizer (Kingma and Ba)."""
+    """Hyper-parameters of Adam (Kingma and Ba 2015)."""
 
     lr: float = 1e-3
     """Learning rate."""
     beta1: float = 0.9
-    """How slowly the first moment forgets."""
+    """Decay rate of the first moment."""
     beta2: float = 0.999
-    """How slowly the second moment forgets."""
+    """Decay rate of the second moment."""
     eps: float = 1e-8
-    """Keeps the division from zero."""
+    """Added to the denominator."""
     weight_decay: float = 0.0
-    """How strongly weights are pulled to 0."""
+    """Weight decay."""
     decoupled: bool = False
     """Whether the decay shrinks weights by lr · weight_decay (AdamW), or is added to their gradients (L2)."""

@@ -1,7 +1,7 @@
-"""The same for several networks, none of which needs another or is there twice: threads, if any, take one each.
+"""Operations on several independent networks at once; each thread takes whole networks.
 
-Two critics that share nothing but their input gain more by that than by threads that share every layer, whose
-activations then go to and fro between the caches of two cores. The results are the same to the bit.
+For two critics this is faster than sharing every layer among threads, where activations move between the caches of
+cores. Results are bit-identical.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def forward_each(networks: Sequence[Network] | Sequence[Target], x: Batch) -> li
 def backward_each(
     networks: Sequence[Network], dys: Sequence[Batch], *, weights: bool = True, inputs: tuple[int, int] = (0, 0)
 ) -> list[Batch]:
-    """`backward(dy)` of each with a gradient of its own. After it `Network.dense_gradient` may be gone."""
+    """`backward(dy)` of each network with its own gradient. Invalidates `Network.dense_gradient`."""
     return _core.backward_each([network._core for network in networks], dys, weights, *inputs)
 
 
 def regress_each(networks: Sequence[Network], x: Batch, y: Batch, adam: Adam) -> list[tuple[float, float]]:
-    """One step of each, whose output is one number, towards y at x: forward, the gradient of 1/N Σ (output - y)²,
-    backward, and `step(adam)` unless that loss is not finite. Gives each one's loss and mean output.
+    """One regression step of each network towards y at x; outputs have one number. Computes forward, the gradient of
+    1/N Σ (output - y)², backward, and `step(adam)` if the loss is finite. Returns the loss and mean output of each.
 
     >>> import numpy as np
     >>> from rewirl.nn import batch_of

@@ -9,19 +9,19 @@ from pathlib import Path, PurePosixPath
 
 
 def available_cores() -> int:
-    """Cores that this process may use: those of its affinity, at most as many as its cgroup's CPU quota pays for."""
+    """Cores that this process may use, by its affinity and the CPU quota of its cgroup."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cgroup_quota()
     return affinity if math.isinf(quota) else max(1, min(affinity, math.ceil(quota)))
 
 
 def cgroup_quota(root: Path = Path("/")) -> float:
-    """CPU seconds per second that the cgroups (version 1 or 2) of this process allow; infinite without a limit."""
+    """CPU quota of the cgroups (version 1 or 2) of this process, in cores; infinite without a limit."""
     return min((_quota(folder) for folder in _folders(root)), default=math.inf)
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    """Where a quota of this process may be written: its cgroup, and every cgroup around that one."""
+    """Folders that may hold a quota of this process: its cgroup and all parents."""
     try:
         memberships = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -31,7 +31,7 @@ def _folders(root: Path) -> Iterator[Path]:
         if controllers and "cpu" not in controllers.split(","):
             continue
         mount = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
-        # In a container the path may be that of the host: what the container sees is then the mount itself.
+        # In a container the path may be that of the host; the container's own cgroup is then the mount itself.
         group = PurePosixPath(path)
         for folder in (group, *group.parents):
             yield mount / folder.relative_to("/")

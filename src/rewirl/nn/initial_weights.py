@@ -1,4 +1,4 @@
-"""The weights that a layer starts with."""
+"""Initial weights and biases of a layer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Floats = NDArray[np.float32]
 
 
 def initial_weights(links: Links, rng: np.random.Generator, sparse: bool) -> Floats:
-    """Weights and biases of a layer, uniform in ±1/√(inputs of the layer): those of a dense layer, fewer of them.
+    """Weights of the links and biases, uniform in ±1/√(inputs of the layer), as in a dense layer.
 
-    If `sparse`, weights are uniform in ±1/√(links into the neuron), so that outputs are as large as a dense layer's.
+    If `sparse`, weights are uniform in ±1/√(links into the neuron), so that outputs have the scale of a dense layer's.
     """
     values = rng.uniform(-1, 1, links.count + links.n_out).astype(np.float32)
     values /= np.sqrt(np.float32(links.n_in))

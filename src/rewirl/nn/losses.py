@@ -1,4 +1,4 @@
-"""Losses between networks, and their gradients, in the core: what TD3's and SAC's updates are made of."""
+"""Losses and their gradients, computed in the core: the parts of TD3's and SAC's updates."""
 
 from rewirl._core import (
     ascend,

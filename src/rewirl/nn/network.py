@@ -1,4 +1,4 @@
-"""A multi-layer perceptron that holds nothing but its links."""
+"""A multi-layer perceptron that stores links only."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Floats = NDArray[np.float32]
 Kind = TypeVar("Kind", bound=np.generic)
 
 _FLAT = ("parameters", "first_moments", "second_moments")
-"""What a network's state has of its flat arrays."""
+"""The flat arrays in a network's state."""
 
 
 class Network:
     """Layers of links with ReLU between them; the last layer is linear.
 
-    `parameters`, `gradients`, `first_moments` and `second_moments` are flat arrays in one and the same order: layer by
-    layer the weights of its links, then its biases. They are the core's own memory: they stay valid, and change as the
-    network learns. `links(layer)` and `weights(layer)` say which number belongs to which link.
+    `parameters`, `gradients`, `first_moments` and `second_moments` are flat arrays in the same order: for each layer
+    the weights of its links, then its biases. They are views of the core's memory: they stay valid, and change as the
+    network learns. `slots(layer)` gives the index of each link in them.
 
     >>> from rewirl.nn import batch_of
     >>> from rewirl.topology import SET, wire
@@ -49,8 +49,8 @@ class Network:
         layer_norm: bool = False,
         sparse_init: bool = False,
     ) -> None:
-        """With `layer_norm` the outputs of hidden layers are normalised sample by sample before their ReLU; with
-        `sparse_init` weights start as large as each neuron's own number of links asks for."""
+        """With `layer_norm` the outputs of hidden layers are normalised sample by sample before their ReLU. With
+        `sparse_init` the scale of a neuron's initial weights follows from its number of links."""
         self._core = _core.Network(
             [(layer.n_in, layer.n_out, layer.block, layer.places) for layer in links], layer_norm
         )
@@ -68,15 +68,16 @@ class Network:
     # ------------------------------------------------------------- computing
 
     def forward(self, x: Batch) -> Batch:
-        """Outputs for a batch. They are the network's own memory, overwritten by its next forward."""
+        """Outputs for a batch, in memory of the network that its next forward overwrites."""
         try:
             return self._core.forward(x)
         except TypeError:
             raise not_a_batch("forward", x) from None
 
     def backward(self, dy: Batch, *, weights: bool = True, inputs: tuple[int, int] = (0, 0)) -> Batch:
-        """From the loss's gradient at the outputs of the last forward to that of the weights (into `gradients`) and of
-        the input features `inputs[0]` to `inputs[1]` (the result). What is not asked for is not computed."""
+        """Backward pass, from the gradient of the loss with respect to the outputs of the last forward. Writes the
+        gradient of the weights into `gradients`, and returns that of the input features `inputs[0]` to `inputs[1]`.
+        Computes only what is requested."""
         begin, end = inputs
         try:
             return self._core.backward(dy, weights, begin, end)
@@ -90,7 +91,7 @@ class Network:
         self._core.step(adam.lr, adam.beta1, adam.beta2, adam.eps, adam.weight_decay, adam.decoupled)
 
     def act(self, x: Floats) -> Floats:
-        """The outputs for one observation, in memory that the next call overwrites."""
+        """Outputs for one observation, in memory that the next call overwrites."""
         try:
             self._core.act(x, self._act_out)
         except TypeError:
@@ -106,7 +107,7 @@ class Network:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Links of each layer; they never change."""
+        """Links of each layer: constant."""
         return tuple(self._counts)
 
     @property
@@ -116,13 +117,13 @@ class Network:
 
     @property
     def dense_count(self) -> int:
-        """Links that a dense network of these widths has."""
+        """Links of a dense network of these widths."""
         return sum(n_in * n_out for n_in, n_out in pairwise(self.sizes))
 
     def _read(
         self, layer: int, kind: type[Kind], read: Callable[[int, NDArray[np.int64], NDArray[Kind]], None]
     ) -> tuple[Links, NDArray[Kind]]:
-        """The links of a layer, and what the core's `read` says of each by position: (blocks, block)."""
+        """The links of a layer, and the values that the core's `read` gives for them by position: (blocks, block)."""
         self._core.ranges(layer)  # refuses a layer that does not exist
         block = self._blocks[layer]
         values = np.empty((self._counts[layer] // block, block), dtype=kind)
@@ -137,7 +138,7 @@ class Network:
         return self._read(layer, np.float32, self._core.weights_by_position)
 
     def links(self, layer: int) -> Links:
-        """The wiring of a layer as it is now."""
+        """The current wiring of a layer."""
         return self._wired(layer)[0]
 
     def weights(self, layer: int) -> Floats:
@@ -149,16 +150,17 @@ class Network:
         return self.parameters[self.bias_slots(layer)]
 
     def slots(self, layer: int) -> NDArray[np.int64]:
-        """Where the flat arrays have the links of a layer, in the order of `links(layer)`: (blocks, block)."""
+        """Indices of a layer's links in the flat arrays, in the order of `links(layer)`: (blocks, block)."""
         return self._wired(layer)[1]
 
     def bias_slots(self, layer: int) -> slice:
-        """Where the flat arrays have the biases of a layer."""
+        """Indices of a layer's biases in the flat arrays."""
         _, start = self._core.ranges(layer)
         return slice(start, start + self.sizes[layer + 1])
 
     def rewire(self, layer: int, links: Links) -> None:
-        """Gives a layer another wiring with as many links. Those that stay keep weight and moments, new ones have 0."""
+        """Replaces the wiring of a layer by one with as many links. Links that stay keep weight and moments; new ones
+        get 0."""
         now = self.links(layer)
         if (now.n_in, now.n_out, now.block) != (links.n_in, links.n_out, links.block):
             raise ValueError(
@@ -173,9 +175,9 @@ class Network:
         self._births[layer] = moved_births(self._births[layer], now.places, dropped, grown, self._core.steps)
 
     def adapt(self, rule: Rule, rng: np.random.Generator) -> int:
-        """TopologicalAdaptation (Algorithm 2) of every layer; the number of links that were replaced.
+        """TopologicalAdaptation (Algorithm 2) of every layer; returns the number of replaced links.
 
-        New links start at weight 0 and with the second moments that `estimated_moments` gives them.
+        New links start with weight 0 and second moments from `estimated_moments`.
         """
         changes = {}
         for layer in range(self.layers):
@@ -186,7 +188,7 @@ class Network:
             change = rule.rewire(links, weights, rng, gradients)
             if len(change.grown):
                 changes[layer] = change
-        # All of them are known now, and none was refused.
+        # All changes are known now, and none was refused.
         for layer, change in changes.items():
             moments = self.second_moments[self.slots(layer)]
             fresh = estimated_moments(change.before, moments, change.grown)
@@ -197,24 +199,24 @@ class Network:
         return sum(len(change.grown) * change.before.block for change in changes.values())
 
     def dense_gradient(self, layer: int) -> Floats:
-        """The loss's gradient at every position of a layer, from the last backward: for rules that grow by it."""
+        """The dense gradient of a layer from the last backward, for rules that grow by it."""
         delta, x = self._core.layer_delta(layer).array, self._core.layer_input(layer).array
-        # Not by BLAS, whose bits depend on the number of its threads.
+        # Not with BLAS, whose bits depend on its number of threads.
         gradient: Floats = np.einsum("os,is->oi", delta, x)
         return gradient
 
     def hidden_outputs(self) -> list[Floats]:
-        """What each hidden layer passed on in the last forward, after its ReLU: (neurons, samples), the network's own
-        memory."""
+        """Outputs of each hidden layer in the last forward, after its ReLU: (neurons, samples), in memory of the
+        network."""
         return [self._core.layer_input(layer).array for layer in range(1, self.layers)]
 
     def link_ages(self, layer: int) -> NDArray[np.int64]:
-        """Steps of Adam since the links of a layer grew, by position; a block of links has one age."""
+        """Ages of a layer's links in steps of Adam, by position; a block has one age."""
         return self._core.steps - self._births[layer]
 
     def gradient_norm(self, layer: int, beta2: float) -> float | None:
-        """Root mean square of the norm of a layer's gradient over about the last 1 / (1 - beta2) steps of Adam, from
-        its second moments: √(Σ v / (1 - beta2^t)). None before the first step."""
+        """Root mean square of the norm of a layer's gradient over about the last 1 / (1 - beta2) steps of Adam,
+        computed from second moments: √(Σ v / (1 - beta2^t)). None before the first step."""
         begin, biases = self._core.ranges(layer)
         moments = self.second_moments[begin : biases + self.sizes[layer + 1]]
         if not self._core.steps:
@@ -230,7 +232,7 @@ class Network:
 
     @property
     def gradients(self) -> Floats:
-        """Of the last backward with weights."""
+        """Gradients of the last backward with weights."""
         return self._core.gradients
 
     @property
@@ -253,8 +255,8 @@ class Network:
             ) from None
 
     def _by_position(self, slots: Sequence[NDArray[np.int64]] | None = None) -> NDArray[np.int64]:
-        """Where the flat arrays have, layer by layer, the links by position, then the biases: an order
-        that does not depend on how the core likes to keep them."""
+        """Indices in the flat arrays of, layer by layer, the links by position, then the biases: an order that does not
+        depend on the core's."""
         flat = np.arange(len(self.parameters))
         slots = slots or [self.slots(layer) for layer in range(self.layers)]
         parts = [(links.ravel(), flat[self.bias_slots(layer)]) for layer, links in enumerate(slots)]
@@ -266,7 +268,7 @@ class Network:
         self.set_parameters(flat)
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """Everything that the next update depends on, as plain arrays (copies), by position."""
+        """Everything that the next update depends on: copies, ordered by position."""
         wired = [self._wired(layer) for layer in range(self.layers)]
         order = self._by_position([slots for _, slots in wired])
         out: dict[str, NDArray[np.generic]] = {name: getattr(self, name)[order] for name in _FLAT}
@@ -277,7 +279,7 @@ class Network:
         return out
 
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Takes over what `state` gave; everything is checked before anything changes."""
+        """Restores what `state` returned; everything is checked before anything changes."""
         flat = {name: same_kind(name, state, getattr(self, name)) for name in _FLAT}
         steps = same_kind("steps", state, np.array(0, dtype=np.int64))
         if steps < 0:
@@ -299,7 +301,7 @@ class Network:
         self._births = births
 
     def _births_in(self, state: Mapping[str, NDArray[np.generic]], layer: int, steps: int) -> NDArray[np.int64]:
-        """States of older versions have none: their links count as old as the network."""
+        """States of older versions have no ages: their links count as old as the network."""
         name, like = f"births.{layer}", self._births[layer]
         if name not in state:
             return np.zeros_like(like)
@@ -309,5 +311,5 @@ class Network:
         return births
 
     def bytes(self) -> dict[str, int]:
-        """Memory that the network holds, by what it is for (activations of a batch not included)."""
+        """Memory of the network by purpose, without activations of batches."""
         return self._core.bytes()

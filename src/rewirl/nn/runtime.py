@@ -1,4 +1,4 @@
-"""Which kernels run, on how many threads."""
+"""The instruction set and threads of the kernels."""
 
 import warnings
 from collections.abc import Callable
@@ -9,23 +9,23 @@ from rewirl.nn.cores import available_cores
 isa = _core.isa
 """The instruction set in use: `baseline` (on ARM `neon`), `avx2` or `avx512`."""
 available_isas = _core.available_isas
-"""Those that this build and this machine have, slowest first."""
+"""Instruction sets that this build and this machine support, slowest first."""
 select_isa = _core.select_isa
-"""Use another one from now on (at start: the environment variable REWIRL_ISA). Results differ in their last bits."""
+"""Selects an instruction set (at start: environment variable REWIRL_ISA). Results differ in their last bits."""
 threads = _core.threads
 """Threads that kernels use."""
 kernel_seconds = _core.kernel_seconds
-"""Seconds spent inside the core since the process began; the rest of a run is Python."""
+"""Seconds spent inside the core since the process started; the rest of a run is Python."""
 compiler = _core.compiler
-"""That built the core."""
+"""Compiler of the core."""
 sources = _core.sources
 """A hash of the core's C++ sources."""
 
 
 def set_threads(n: int, warn: Callable[[str], object] | None = None) -> None:
-    """Use `n` threads from now on. Results are the same to the bit for any number.
+    """Sets the number of threads. Results are bit-identical for any number.
 
-    More threads than available cores only cost time: `warn`, or else `warnings.warn`, is called with that sentence.
+    More threads than available cores only cost time: `warn`, or else `warnings.warn`, is called with a message.
     """
     cores = available_cores()
     _core.set_threads(n, n <= cores)

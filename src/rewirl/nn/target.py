@@ -15,10 +15,10 @@ from rewirl.topology import Links
 
 
 class Target:
-    """θ' of a network θ: a copy of it at first, then whatever `update` makes of it.
+    """The target θ' of a network θ: a copy at first, then changed by `update`.
 
-    The target has links of its own. When θ drops a link, θ' keeps it for as long as it is among the k largest
-    (Algorithm 3); a link that θ grows comes to θ' once it has become large enough.
+    The target has links of its own. It keeps a link that θ drops while it is among the k largest (Algorithm 3), and
+    takes over a link that θ grows once that is large enough.
 
     >>> from rewirl.topology import Dense, wire
     >>> rng = np.random.default_rng(0)
@@ -41,20 +41,21 @@ class Target:
             raise not_a_batch("forward", x) from None
 
     def update(self, tau: float) -> None:
-        """θ' ← τθ + (1-τ)θ', then MaintainSparsity: of each layer only the k largest magnitudes stay, k its links."""
+        """θ' ← τθ + (1-τ)θ', then MaintainSparsity: each layer keeps its k largest magnitudes, k being its number of
+        links."""
         self._core.update(tau)
 
     def follows(self, layer: int) -> float:
-        """Share of the layer's non-zero links that the network has too."""
+        """Share of the layer's non-zero links that the network also has."""
         shared, extra = self._core.alive(layer)
         return shared / (shared + extra) if shared + extra else 1.0
 
     def alive(self, layer: int) -> int:
-        """Links of the layer that are not zero."""
+        """Number of non-zero links of the layer."""
         return sum(self._core.alive(layer))
 
     def dense(self, layer: int) -> NDArray[np.float32]:
-        """The layer as a matrix (outputs, inputs), zeros where there is no link: to look at, not to compute with."""
+        """The layer as a matrix (outputs, inputs), with zeros elsewhere: for inspection, not for computing."""
         links = self.online.links(layer)
         extra_positions, extra_weights = self._core.extra(layer)
         by_position = np.zeros((links.n_places, links.block), dtype=np.float32)
@@ -81,12 +82,12 @@ class Target:
         self._core.bias(layer)[neurons] = self.online.biases(layer)[neurons]
 
     def _order(self, layer: int) -> NDArray[np.int64]:
-        """Where the core has the layer's weights, by position."""
+        """Indices of the layer's weights in the core, by position."""
         start, _ = self.online._core.ranges(layer)
         return self.online.slots(layer).ravel() - start
 
     def state(self) -> dict[str, NDArray[np.generic]]:
-        """Everything that the next update depends on, as plain arrays (copies). Goes with the state of its network."""
+        """Everything that the next update depends on, as copies. To be saved with the state of the network."""
         out: dict[str, NDArray[np.generic]] = {}
         for layer in range(self.online.layers):
             places, weights = self._core.extra(layer)
@@ -97,7 +98,7 @@ class Target:
         return out
 
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Takes over what `state` gave. Load the network's own state first: it says which links the weights are for."""
+        """Restores what `state` returned. Load the network's state first: it defines the links of the weights."""
         layers = range(self.online.layers)
         weights = [same_kind(f"weights.{layer}", state, self._core.weights(layer)) for layer in layers]
         biases = [same_kind(f"bias.{layer}", state, self._core.bias(layer)) for layer in layers]
@@ -121,5 +122,5 @@ class Target:
             self._core.bias(layer)[...] = biases[layer]
 
     def bytes(self) -> dict[str, int]:
-        """Memory that the target holds, by what it is for (activations of a batch not included)."""
+        """Memory of the target by purpose, without activations of batches."""
         return self._core.bytes()

@@ -1,6 +1,6 @@
 """A trained policy: in memory, and as one file.
 
-Needs NumPy and safetensors alone: no core, no environments. Other formats are in `export/`.
+Needs only NumPy and safetensors, not the core or environments. Other formats are in `export/`.
 """
 
 from rewirl.policies.policy import Policy, PolicyLayer

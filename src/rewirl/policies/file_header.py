@@ -1,4 +1,4 @@
-"""What a policy file states about itself, and whether its arrays are those that follow from it."""
+"""The header of a policy file, and the check that its arrays match."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from rewirl.policies.sealed_file import PolicyFileError, SealedFile
 
 FORMAT, FORMAT_VERSION = "rewirl-policy", 2
-"""Version 1 has only policies with an action box, and is still written for them."""
+"""Version 1 holds policies with an action box only, and is still written for them."""
 AGENT_FORMAT, AGENT = "rewirl-agent", "agent."
 """Of a file that holds a whole agent (`learners/agent_file.py`), and how the names of its arrays begin that are no part
 of the policy."""
@@ -18,9 +18,9 @@ ALGORITHMS = {"td3": 1, "sac": 2, "dqn": 1}
 """Outputs of the network per dimension of the action: TD3 has the action alone, SAC mean and log-std. DQN has the value
 of each action that can be chosen."""
 DISCRETE = frozenset({"dqn"})
-"""Those that choose one of several actions instead of a point in a box."""
+"""Algorithms with discrete actions."""
 OWN_METADATA = ("format", "format_version", "rewirl", "algorithm", "task", "sizes", "links", "sha256")
-"""Names in the file's metadata that are the format's own."""
+"""Metadata that the format reserves."""
 
 
 def outputs_of(algorithm: str, n_act: int) -> int:
@@ -90,7 +90,7 @@ def _numbers(name: str, text: Mapping[str, str]) -> list[int]:
 
 
 def _version_of(text: Mapping[str, str]) -> str:
-    """The version that wrote the file, which can surely read it."""
+    """The version that wrote the file, which can read it."""
     found = text.get("rewirl", "")
     known = re.fullmatch(r"[0-9]+(\.[0-9]+){1,3}[a-z0-9.+]{0,16}", found, re.ASCII)
     return found if known else "a later version than this"

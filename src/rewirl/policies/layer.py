@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from rewirl.topology import Links
 
 if TYPE_CHECKING:
-    from rewirl.nn import Network  # for its type alone: a policy must load where the core does not
+    from rewirl.nn import Network  # for its type only: a policy must load where the core does not
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 
 DENSE_FROM = 1 / 32
-"""Share of links from which one matrix product is quicker than a sum over links (BLAS against NumPy's reduceat)."""
+"""Density from which a matrix product is faster than a sum over links (BLAS against NumPy's reduceat)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +41,13 @@ class PolicyLayer:
     n_out: int
     """Outputs of the layer."""
     indptr: Ints
-    """Where each output's links begin, and one more: where the last one's end."""
+    """Start of each output's links, and the end of the last one's."""
     columns: Ints
     """Input of each link, ascending within an output."""
     weights: Floats
     """Weight of each link."""
     bias: Floats
-    """Of each output."""
+    """Bias of each output."""
 
     def __post_init__(self) -> None:
         for name, dtype in (("indptr", np.int32), ("columns", np.int32), ("weights", np.float32), ("bias", np.float32)):
@@ -70,19 +70,19 @@ class PolicyLayer:
         """A copy of a layer of `network`."""
         links = network.links(layer)
         indptr, columns = links.csr()
-        # the network's weights are in the order of its places, by input: sorted by output, inputs stay ascending
+        # the network's weights are ordered by input: in a stable sort by output, inputs stay ascending
         rows = (links.output_blocks[:, None] * links.block + np.arange(links.block)).ravel()
         weights = network.weights(layer).ravel()[np.argsort(rows, kind="stable")]
         return cls(links.n_in, links.n_out, indptr, columns, weights, network.biases(layer))
 
     @property
     def links(self) -> int:
-        """How many links the layer has."""
+        """Number of links."""
         return len(self.columns)
 
     @property
     def density(self) -> float:
-        """Links that exist, of all that could."""
+        """Share of positions that have a link."""
         return self.links / (self.n_in * self.n_out)
 
     def head(self, n: int) -> PolicyLayer:
@@ -95,7 +95,7 @@ class PolicyLayer:
         return np.repeat(np.arange(self.n_out, dtype=np.int32), np.diff(self.indptr))
 
     def dense(self) -> Floats:
-        """The layer as a matrix (outputs, inputs), zeros where there is no link."""
+        """The layer as a matrix (outputs, inputs), with zeros elsewhere."""
         matrix = np.zeros((self.n_out, self.n_in), dtype=np.float32)
         matrix[self.rows(), self.columns] = self.weights
         return matrix
@@ -115,12 +115,12 @@ class PolicyLayer:
 
     @cached_property
     def _matrix(self) -> Floats | None:
-        """(inputs, outputs), where multiplying by zeros is quicker than knowing the links."""
+        """(inputs, outputs), for layers dense enough that multiplying by zeros is faster."""
         return np.ascontiguousarray(self.dense().T) if self.density >= DENSE_FROM else None
 
     @cached_property
     def _wired(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Outputs with at least one link, and where the links of each begin: reduceat knows no empty sums."""
+        """Outputs with at least one link, and the start of each one's links: reduceat has no empty sums."""
         wired = np.flatnonzero(np.diff(self.indptr))
         return wired, self.indptr[wired].astype(np.intp)
 

@@ -49,7 +49,7 @@ class Policy:
     """
 
     layers: Sequence[PolicyLayer]
-    """From the observation to the network's outputs."""
+    """Layers, from the observation to the network's outputs."""
     low: Floats = field(default_factory=_none)
     """Lowest action, per dimension; empty if actions are discrete."""
     high: Floats = field(default_factory=_none)
@@ -59,9 +59,9 @@ class Policy:
     algorithm: str
     """`td3`, `sac` or `dqn`."""
     task: str = ""
-    """What it was trained for."""
+    """Name of the task that it was trained on."""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """Anything else to keep with it."""
+    """Further texts to store with it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
@@ -101,7 +101,7 @@ class Policy:
         facts = [self.task, self.metadata.get("method", self.algorithm), "-".join(map(str, self.sizes))]
         facts.append(f"{sum(self.links):,} links, {1 - sum(self.links) / dense:.0%} sparse")
         for name, form in (("step", ",.0f"), ("return", ",.1f")):
-            with suppress(KeyError, ValueError):  # which a file may lack, or have as any text
+            with suppress(KeyError, ValueError):  # a file may lack it, or contain any text
                 facts.append(f"{name} {format(float(self.metadata[name]), form)}")
         return f"Policy({', '.join(filter(None, facts))})"
 
@@ -117,7 +117,7 @@ class Policy:
 
     @property
     def n_act(self) -> int:
-        """Numbers in an action; if actions are discrete, how many there are."""
+        """Numbers in an action; if actions are discrete, the number of choices."""
         return self.layers[-1].n_out if self.is_discrete else len(self.low)
 
     @property
@@ -132,12 +132,12 @@ class Policy:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether it chooses one of `n_act` actions."""
+        """Whether actions are discrete: one of `n_act`."""
         return self.algorithm in DISCRETE
 
     @property
     def around(self) -> str:
-        """Wrappers of its task in training, which only Python knows; empty if there were none."""
+        """Wrappers around the task in training, which only Python can recreate; empty if none."""
         return self.metadata.get("wrappers", "")
 
     def outputs(self, observation: Floats) -> Floats:
@@ -191,7 +191,7 @@ class Policy:
         return (high + low) / 2, (high - low) / 2
 
     def acting(self) -> Policy:
-        """The policy without the outputs that `deterministic=True` does not need: a SAC policy without its log-std."""
+        """The policy without outputs that `deterministic=True` does not need, such as SAC's log-std."""
         if not self.is_gaussian:
             return self
         *hidden, last = self.layers

@@ -1,4 +1,4 @@
-"""Sealed safetensors files: arrays and texts in one file, everything is checked before anything is used.
+"""Sealed safetensors files: arrays and texts in one file that is checked completely before use.
 
 The format is safetensors (8 bytes of header length, a JSON header, the arrays' bytes), so that other tools read the
 files. Ours carry a SHA-256 in their metadata, and are written in one fixed order: same content, same bytes.
@@ -34,10 +34,10 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "I64": np.dtype("<i8"),
     "U8": np.dtype("u1"),
 }
-"""What an array in a file may be, by its name in safetensors."""
+"""Data types of arrays, by their safetensors names."""
 
 MAX_HEADER = 1 << 20
-"""Bytes of the longest header that is read."""
+"""Maximum size of a header in bytes."""
 
 
 class PolicyFileError(Refused, ValueError):
@@ -46,7 +46,7 @@ class PolicyFileError(Refused, ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """Where and what an array in the file is."""
+    """Position, type and shape of an array in the file."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -69,7 +69,7 @@ class SealedFile:
         self._bytes = _tiled(self.entries, size - 8 - length)
 
     def tensors(self) -> dict[str, NDArray[Any]]:
-        """All arrays, if they and the metadata are what was sealed."""
+        """All arrays, if they and the metadata match the seal."""
         data = self._file.read(self._bytes)
         if len(data) != self._bytes:
             raise PolicyFileError(f"the file ends after {len(data)} of {self._bytes} bytes of data")
@@ -85,9 +85,9 @@ class SealedFile:
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[SealedFile]:
-    """The file at `path`, its header checked. Every refusal inside the block is given the file's name."""
+    """Opens the file and checks its header. Errors inside the block get the file's name."""
     path = Path(path)
-    mode = path.stat().st_mode  # before opening: to open a pipe is to wait for its other end
+    mode = path.stat().st_mode  # before opening, because opening a pipe waits for its other end
     if stat.S_ISDIR(mode):
         raise PolicyFileError(f"{path}: this is a folder: give the file in it")
     if not stat.S_ISREG(mode):
@@ -118,7 +118,7 @@ def write(path: str | Path, tensors: Tensors, metadata: Mapping[str, str]) -> No
 
 
 def _sha256(tensors: Tensors, metadata: Mapping[str, str]) -> str:
-    """Of the names, shapes, dtypes and bytes of all arrays, and of the metadata."""
+    """SHA-256 of the names, shapes, dtypes and bytes of all arrays, and of the metadata."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
         dtype, data = _bytes_of(tensors[name])
@@ -190,7 +190,7 @@ def _whole_numbers(values: object) -> bool:
 
 
 def _tiled(entries: Mapping[str, Entry], size: int) -> int:
-    """`size`, if the arrays lie side by side and fill it: no byte is shared, and none is left over."""
+    """`size`, if the arrays fill it without overlaps and gaps."""
     at = 0
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
         if entry.begin != at:

@@ -19,7 +19,7 @@ from rewirl.torch import Wiring, sparsify
 
 
 class Attachment:
-    """The wirings of an agent's networks, and the hooks that keep them."""
+    """The wirings of an agent's networks, and the hooks that maintain them."""
 
     def __init__(self, model: BaseAlgorithm, rule: Rule, asked: records.Asked, seed: int | None) -> None:
         self._networks = agent_networks(model)
@@ -37,13 +37,13 @@ class Attachment:
         self._hooks = self._hook()
 
     def maintain(self) -> None:
-        """Prunes the targets: the agent's own updates of them make them denser."""
+        """Prunes the targets, because the agent's own target updates make them denser."""
         for network in self._networks:
             if network.target is not None:
                 self.wirings[network.name].maintain(network.target)
 
     def remove(self) -> None:
-        """Leaves the agent as any other; its record stays."""
+        """Detaches from the agent; its record stays."""
         self.maintain()
         for hook in self._hooks:
             hook.remove()
@@ -98,7 +98,7 @@ class Attachment:
                 records.keep(self._record, network.name, wiring, links=replaced > 0)
 
     def _before_target(self, network: AgentNetwork) -> Any:
-        # Agents update targets by a function that cannot be hooked, but use them before they update them again.
+        # Agents update targets in a function that cannot be hooked, but use them before the next update.
         def maintain(*_: object) -> None:
             assert network.target is not None
             self.wirings[network.name].maintain(network.target)
@@ -110,7 +110,7 @@ _attached: WeakKeyDictionary[BaseAlgorithm, Attachment] = WeakKeyDictionary()
 
 
 def attach(model: BaseAlgorithm, rule: Rule, asked: records.Asked, seed: int | None) -> Attachment:
-    """Makes an agent sparse; lets go of what a run that broke off has left on it."""
+    """Makes an agent sparse, and detaches what an interrupted run left on it."""
     detach(model)
     _attached[model] = Attachment(model, rule, asked, seed)
     return _attached[model]

@@ -21,7 +21,7 @@ class SparseTraining(BaseCallback):
     the updates that the rule says, an actor at its first own update at or after them. Links come from `seed`, or else
     from PyTorch's generator, which the agent's own seed sets.
 
-    The wiring stays with the agent: its `save` and `load` keep it, and `learn` with this callback goes on with it.
+    The agent keeps the wiring: its `save` and `load` include it, and `learn` with this callback continues with it.
     Without this callback `learn` trains all weights again.
 
     >>> from stable_baselines3 import PPO
@@ -60,7 +60,7 @@ class SparseTraining(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         assert self._attachment is not None
-        self._attachment.maintain()  # what the updates before this rollout have left
+        self._attachment.maintain()  # after the updates that preceded this rollout
 
     def _on_rollout_end(self) -> None:
         for name, wiring in self.wirings.items():

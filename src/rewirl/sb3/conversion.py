@@ -1,4 +1,4 @@
-"""TD3 and SAC from Stable-Baselines3 to the engine, and back."""
+"""Conversion of TD3 and SAC from Stable-Baselines3 to the engine, and back."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from rewirl.torch import sparsify
 
 
 def from_sb3(model: TD3 | SAC, task: str = "") -> Policy:
-    """The policy of an agent with the links that it has: to be saved, exported, and run by NumPy.
+    """The policy of an agent with its links, to be saved, exported, and run with NumPy.
 
-    It acts on what the agent's own `predict` acts on: if that is normalised (VecNormalize), so must this be.
+    It needs the same observations as the agent's `predict`: normalised ones, if the agent uses VecNormalize.
 
     >>> model = TD3("MlpPolicy", "Pendulum-v1", policy_kwargs={"net_arch": [16, 16]}, buffer_size=1, device="cpu")
     >>> from_sb3(model, task="Pendulum-v1").sizes
@@ -42,11 +42,11 @@ def from_sb3(model: TD3 | SAC, task: str = "") -> Policy:
 
 
 def agent_from_sb3(model: TD3 | SAC, rule: Rule, rng: np.random.Generator) -> TD3Agent | SACAgent:
-    """The whole agent on the engine: networks, targets and the algorithm's numbers. Adam's moments begin anew.
+    """The whole agent on the engine: networks, targets and hyper-parameters. Adam's moments start at 0.
 
-    An agent that learned with `SparseTraining` goes on with its links by a sparse `rule`, any other by Dense(). A SAC
-    whose targets do not follow at every update is refused (`to_sb3` too): the engine counts a target interval over all
-    updates, Stable-Baselines3 anew in every call of `train`, so that the two would not learn alike.
+    An agent that learned with `SparseTraining` continues with its links and a sparse `rule`, any other with Dense(). A
+    SAC whose targets do not follow at every update is refused (`to_sb3` too): the engine counts a target interval over
+    all updates, Stable-Baselines3 from the start of each call of `train`, so the two would learn differently.
     """
     record, stacks = records.record_of(model), stacks_of(model)
     if rule.sparse != (record is not None):
@@ -74,10 +74,10 @@ def agent_from_sb3(model: TD3 | SAC, rule: Rule, rng: np.random.Generator) -> TD
 
 
 def to_sb3(agent: TD3Agent | SACAgent, env: GymEnv | None = None) -> TD3 | SAC:
-    """The whole agent as one of Stable-Baselines3: networks, targets and the algorithm's numbers, and new moments.
+    """The whole agent as one of Stable-Baselines3: networks, targets and hyper-parameters, with new moments.
 
-    If it is sparse, `learn` with `SparseTraining` and the same sparsity or λ goes on with its links. Without `env`
-    the agent's own `set_env` is to be called before it learns. A target interval other than 1 is refused, as in
+    If it is sparse, `learn` with `SparseTraining` and the same sparsity or λ continues with its links. Without `env`,
+    call the agent's `set_env` before it learns. A target interval other than 1 is refused, as in
     `agent_from_sb3`.
     """
     model = _new_model(agent, env)
@@ -104,7 +104,7 @@ def to_sb3(agent: TD3Agent | SACAgent, env: GymEnv | None = None) -> TD3 | SAC:
 
 
 def _new_model(agent: TD3Agent | SACAgent, env: GymEnv | None) -> TD3 | SAC:
-    """An agent with these options, not yet set up."""
+    """An agent with these options, before its setup."""
     o = agent.options
     adam = {"betas": (o.beta1, o.beta2), "eps": o.adam_eps, "weight_decay": o.weight_decay}
     options: dict[str, Any] = {
@@ -137,7 +137,7 @@ def _check_interval(name: str, interval: int) -> None:
 
 
 def _links(model: TD3 | SAC, name: str, stack: Stack) -> list[Links]:
-    """The links of each layer: as they were kept, or all."""
+    """The links of each layer: the recorded ones, or all."""
     shapes = [stack.weight(layer).shape for layer in range(len(stack.layers))]
     dense = [Links.dense(n_in, n_out) for n_out, n_in in shapes]
     record = records.record_of(model)
@@ -155,7 +155,7 @@ def _links(model: TD3 | SAC, name: str, stack: Stack) -> list[Links]:
 
 
 def _keep_record(model: TD3 | SAC, agent: TD3Agent | SACAgent) -> None:
-    """What `SparseTraining` needs to go on with the agent's links."""
+    """The record that `SparseTraining` needs to continue with the agent's links."""
     asked = agent.wiring
     record = records.new_record(model, records.Asked.of(asked.sparsity, asked.lambdas, asked.block))
     record["updates"] = agent.updates

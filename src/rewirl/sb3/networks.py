@@ -14,28 +14,28 @@ from rewirl.torch.layers import Layer
 
 @dataclass(frozen=True, eq=False)
 class AgentNetwork:
-    """One network of an agent: what is wired on its own, as the engine's networks are."""
+    """One network of an agent, wired separately as in the engine."""
 
     name: str
-    """What the engine calls it too: actor, critic1, critic2; others by what they are."""
+    """Its name: actor, critic1, critic2 as in the engine; others by their purpose."""
     module: nn.ModuleDict
     """Its parts in the order of the forward pass."""
     optimizer: Optimizer
-    """What trains it."""
+    """Its optimizer."""
     target: nn.ModuleDict | None = None
     """The same parts of its target."""
     dense: int = 1
-    """How many of its last layers are the output, and stay dense."""
+    """Number of output layers at its end, which stay dense."""
 
     @property
     def sparse_layers(self) -> list[str]:
-        """Names of the layers to wire sparse."""
+        """Names of the layers to make sparse."""
         names = [name for name, part in self.module.named_modules() if isinstance(part, Layer)]
         return names[: len(names) - self.dense]
 
 
 def agent_networks(model: BaseAlgorithm) -> list[AgentNetwork]:
-    """The networks of an agent that have a layer to wire sparse.
+    """The networks of an agent that have a layer to make sparse.
 
     A features extractor that has layers counts as a network of its own, all of it sparse.
     """

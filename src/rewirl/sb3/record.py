@@ -19,7 +19,7 @@ NAME = "sparse_training"
 
 
 class Asked(NamedTuple):
-    """What a user asked for: two callbacks that ask for the same go on with each other's wiring."""
+    """The requested wiring: callbacks with equal requests continue each other's wiring."""
 
     sparsity: float | None
     lambdas: tuple[float, ...] | None
@@ -27,7 +27,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def of(cls, sparsity: float | None, lambdas: Iterable[float] | None, block: int) -> Asked:
-        """As plain numbers, whatever kind of numbers and sequence were given."""
+        """The request as plain numbers and lists."""
         plain = None if lambdas is None else tuple(float(value) for value in lambdas)
         return cls(None if sparsity is None else float(sparsity), plain, int(block))
 
@@ -46,12 +46,12 @@ def new_record(model: BaseAlgorithm, asked: Asked) -> dict[str, Any]:
 
 
 def asked_in(record: dict[str, Any]) -> Asked:
-    """What was asked for when the agent became sparse."""
+    """The request when the agent was made sparse."""
     return Asked.of(**record["asked"])
 
 
 def check(record: dict[str, Any], asked: Asked, networks: list[AgentNetwork]) -> None:
-    """Refuses to go on with a wiring that is not what is asked for."""
+    """Refuses to continue a wiring that differs from the request."""
     before = asked_in(record)
     if before != asked:
         raise ValueError(f"this agent was made sparse with {_words(before)}: ask for the same, and not {_words(asked)}")
@@ -61,7 +61,7 @@ def check(record: dict[str, Any], asked: Asked, networks: list[AgentNetwork]) ->
 
 
 def keep(record: dict[str, Any], name: str, wiring: Wiring, *, links: bool) -> None:
-    """Brings a network's part of the record up to date; its links and the generator only when they changed."""
+    """Updates a network's part of the record; links and generator only if they changed."""
     entry = record["networks"].setdefault(name, {})
     entry.update(updates=wiring.updates, adaptations=wiring.adaptations, replaced=wiring.replaced)
     if links:

@@ -1,4 +1,4 @@
-"""Networks of Stable-Baselines3's TD3 and SAC as the engine has them: a stack of layers with ReLU between them."""
+"""Networks of Stable-Baselines3's TD3 and SAC as stacks of layers with ReLU, as in the engine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A run on disk: folder, lock, checkpoint, tables, wiring log, provenance; starting, resuming and verifying it.
 
-What a run computes is in `training/`.
+The computation of a run is in `training/`.
 """
 
 from rewirl.storage.folder import RunInfo, inspect_run, list_runs, run_folder

@@ -1,7 +1,7 @@
 """Checkpoints as folders of plain files: written under another name, hashed, synced, renamed; the last two are kept.
 
     checkpoint/step-000025000/MANIFEST             SHA-256 and name of every other file, then that of these lines
-                              run.json             the values of the run's state, and the versions that made it
+                              run.json             values of the run's state, and versions
                               state.safetensors    the arrays of the run's state
                               config.toml, evaluations.csv, ...
 
@@ -44,11 +44,11 @@ FORMAT = 2
 NEEDS = "0.1.0"
 """The first version of rewirl that reads this format."""
 HEAD = {"versions", "format", "needs", "environment"}
-"""Values in run.json that are about the checkpoint, and not of the run."""
+"""Values in run.json that describe the checkpoint, not the run."""
 
 
 class Damaged(Exception):
-    """A checkpoint that is not what was written; the message names the file."""
+    """A damaged checkpoint; the message gives the file."""
 
 
 UNFIT = (Damaged, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError)
@@ -56,7 +56,7 @@ UNFIT = (Damaged, ValueError, KeyError, TypeError, IndexError, OverflowError, Re
 
 
 def save(folder: Path, step: int, state: State, files: Mapping[str, bytes], environment: str) -> Path:
-    """A checkpoint of a run's state, with whatever else belongs to it, and with what is around the task."""
+    """A checkpoint of a run's state, with further files and the wrappers of the task."""
     arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}
     parts = {"run.json": format_values(state, environment), "state.safetensors": safetensors.numpy.save(arrays)}
     return write(folder, step, {**parts, **files})
@@ -69,13 +69,13 @@ def format_values(state: State, environment: str) -> bytes:
 
 
 def load(path: Path, files: Mapping[str, bytes]) -> State:
-    """The state in the files of a checkpoint: what it means is known to the parts of the run that saved it."""
+    """The state in a checkpoint; its fields belong to the parts of the run that saved them."""
     values = parse_values(str(path / "run.json"), files["run.json"])
     return State(values, parse_arrays(str(path / "state.safetensors"), files["state.safetensors"]))
 
 
 def check_all_read(state: State) -> None:
-    """Refuses a state that holds more than the parts of a run asked for."""
+    """Refuses a state with values that no part of the run has read."""
     if extra := set(state.unread()) - HEAD:
         raise Damaged(f"there are other fields than a run has: {', '.join(sorted(extra))}")
 
@@ -88,7 +88,7 @@ def differing_versions(state: State) -> list[str]:
 
 
 def parse_values(name: str, content: bytes) -> dict[str, Any]:
-    """The values in run.json; `name` is the file's, for what is said about it."""
+    """The values in run.json; `name` is used in messages."""
     try:
         given = from_json(content)
     except ValueError as error:
@@ -201,7 +201,7 @@ def found(folder: Path) -> list[Path]:
 
 
 def newest_step(folder: Path) -> int:
-    """Of the newest checkpoint in a folder; 0 if there is none."""
+    """Step of the newest checkpoint in a folder; 0 if there is none."""
     return step_of(newest[0]) if (newest := found(folder)) else 0
 
 

@@ -1,4 +1,4 @@
-"""A folder by its descriptor: what is done in it never happens elsewhere, whatever becomes of its path."""
+"""A folder by its descriptor: operations stay in it, even if its path changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rewirl.files import open_file, open_folder, refuse_link, sync, write_new
 
 
 class Directory:
-    """An open folder that is no symbolic link. Names are those of its own entries; links among them are refused."""
+    """An open folder, not reached by a symbolic link. Names are those of its entries; symbolic links are refused."""
 
     def __init__(self, path: Path, within: Directory | None = None) -> None:
         self.path = path
@@ -33,11 +33,11 @@ class Directory:
         return name in self.names()
 
     def folder(self, name: str) -> Directory:
-        """One of its folders, opened."""
+        """Opens a sub-folder."""
         return Directory(self.path / name, self)
 
     def make_folder(self, name: str) -> Directory:
-        """A new one, opened."""
+        """Creates and opens a sub-folder."""
         os.mkdir(name, dir_fd=self._fd)
         return self.folder(name)
 
@@ -61,6 +61,6 @@ class Directory:
         os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def remove(self, name: str) -> None:
-        """Removes a folder with all that is in it, if there is one; what cannot be removed stays."""
+        """Removes a folder with its content, if it exists; what cannot be removed stays."""
         refuse_link(self.path / name, self._fd)
         shutil.rmtree(name, ignore_errors=True, dir_fd=self._fd)

@@ -20,7 +20,7 @@ from rewirl.untrusted import from_json, read_bytes, read_text
 LEFTOVERS = (".policy.", ".best_policy.", ".initial_policy.", ".status.", ".config.", ".about.")
 """Prefix of files that were being replaced."""
 OTHERS = ("lock", "train.log", "tensorboard", "wandb")
-"""What is written into a run folder by locks, sweeps and loggers."""
+"""Files of locks, sweeps and loggers in a run folder."""
 
 
 class RunFolder:
@@ -43,7 +43,7 @@ class RunFolder:
         self.replay = path / "replay.bin"
 
     def make(self) -> bool:
-        """Creates it; whether it is new. Refused if it cannot be created or written to."""
+        """Creates it; returns whether it is new. Refused if it cannot be created or written to."""
         new = True
         if self.path.is_symlink() and not self.path.exists():
             raise Refused(f"{self.path} is a link to a folder that does not exist: choose another folder")
@@ -69,7 +69,7 @@ class RunFolder:
         return new
 
     def discard(self) -> None:
-        """Removes the files of a run that could not start; the lock belongs to its holder."""
+        """Removes the files of a run that could not start, except the lock, which belongs to its holder."""
         files = [self.config, self.status, self.evaluations, self.diagnostics, self.progress, self.wiring, self.about]
         for file in (*files, self.policy, self.best_policy, self.initial_policy, self.initial_source, self.replay):
             file.unlink(missing_ok=True)
@@ -199,7 +199,7 @@ def inspect_run(folder: Path) -> RunInfo:
         state, message = "stopped", "it was killed"
     step = status.get("step", 0)
     if config is None or not 0 <= step <= config.steps:
-        step = 0  # no run has made so many
+        step = 0  # more than any run has
     last_step, last_return = rows[-1] if rows else (0, None)
     return RunInfo(
         folder=folder,

@@ -28,7 +28,7 @@ class GivenPolicy:
     path: str
     """A run folder or policy file."""
     content: bytes
-    """Of the policy file."""
+    """SHA-256 of the policy file."""
     acting: InitialPolicy
 
 
@@ -43,7 +43,7 @@ def pinned(config: RunConfig) -> tuple[RunConfig, GivenPolicy | None]:
 
 
 def as_begun(place: RunFolder, config: RunConfig) -> RunConfig:
-    """`pinned`, for a run that is resumed. The original path stands for the policy that was there at the start, of
+    """`pinned`, for a run that is resumed. The original path means the policy at the start of the run, of
     which the run has a copy; later changes of the original have no effect."""
     given = config.initial_samples
     if given is None or given.startswith(BY_CONTENT) or (known := inspect_run(place.path).config) is None:
@@ -79,7 +79,7 @@ def kept(place: RunFolder, config: RunConfig) -> InitialPolicy | None:
 
 
 def _noise(config: RunConfig) -> float:
-    """What the run itself adds to actions later, or its last ε; an algorithm without such a number takes TD3's."""
+    """The exploration noise of the run, or its final ε; TD3's default for algorithms without either."""
     if isinstance(config.options, DQNOptions):
         return config.options.epsilon_end
     return float(getattr(config.options, "exploration_noise", TD3Options.exploration_noise))

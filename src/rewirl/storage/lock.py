@@ -26,7 +26,7 @@ STALE = 120.0
 
 @dataclass(frozen=True)
 class Holder:
-    """Who has a lock."""
+    """The holder of a lock."""
 
     pid: int
     started: int
@@ -55,11 +55,11 @@ class InUse(Refused):
 
 
 class Lock:
-    """Held from `Lock(folder)` to `release`, or until its process dies.
+    """A lock, held from `Lock(folder)` to `release` or until its process dies.
 
-    The system lock (flock) decides between processes that start at the same moment. The content of the file serves
-    other machines, on shared storage where flock may have no effect, and people. A thread writes heartbeats, however
-    long an evaluation takes.
+    The system lock (flock) decides between processes that start at the same moment. The content of the file is
+    for people and for other machines on shared storage, where flock may have no effect. A thread writes heartbeats,
+    so a long evaluation does not delay them.
     """
 
     def __init__(self, folder: Path) -> None:

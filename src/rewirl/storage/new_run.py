@@ -1,4 +1,4 @@
-"""Starting a new run: completely or not at all."""
+"""Starting a new run: all files or none."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def start(
     _check_free(place)
     unfit = _probe(source, config)
     if config.eval_every and isinstance(source.env, gymnasium.Env):
-        source.another().close()  # refuse now if it cannot be recreated
+        source.another().close()  # refused now if it cannot be recreated
     run = _begin_new(config, source, place, observers, given)
     if unfit:
         run.tell(f"{unfit}: the run can be resumed, but the result may not be bit-identical")

@@ -1,7 +1,7 @@
 """about.json: versions, machine and command of a run.
 
-A list, because a run may be resumed elsewhere: the first entry describes the start, each other one a resume that
-changed something. No result depends on it.
+A list, because a run may be resumed on another machine: the first entry describes the start, each other one a resume
+that changed something. No result depends on it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class About:
     step: int
     """Step at which it started."""
     command: str
-    """As it was typed."""
+    """Command, as typed."""
     versions: dict[str, str]
     machine: dict[str, str]
     environment: str | None = None
@@ -46,13 +46,13 @@ class About:
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that results depend on besides the seed."""
+    """Versions of everything that affects results."""
     packages = {name: found for name in PACKAGES if (found := _installed(name))}
     return {**packages, "python": platform.python_version(), "instruction set": nn.isa(), "core": nn.sources}
 
 
 def machine() -> dict[str, str]:
-    """What wall-clock time depends on."""
+    """Properties of the machine that affect wall-clock time."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": processor(),
@@ -84,7 +84,7 @@ def _session(given: dict[str, Any]) -> About:
 
 
 def processor() -> str:
-    """Its name, if the system reports it."""
+    """Name of the processor, if the system reports it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

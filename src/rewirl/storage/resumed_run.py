@@ -165,7 +165,7 @@ def _load(
             run.tell(f"{place.policy} is missing or damaged: it is restored from the checkpoint of step {step}")
     if differing:
         run.tell(
-            f"the checkpoint was written elsewhere ({', '.join(differing)}): the run continues, but its result "
+            f"the checkpoint was written by other versions ({', '.join(differing)}): the run continues, but its result "
             "may not be bit-identical"
         )
     return run
@@ -173,7 +173,7 @@ def _load(
 
 def _check_wrappers(run: Run, place: RunFolder, state: State | None = None) -> None:
     """A config contains only the task's name: its wrappers are in the checkpoint, or in the policies of older runs.
-    about.json, which has no checksum, cannot keep a run from being resumed."""
+    about.json has no checksum and is not used here: it must not block a resume."""
     before, now = None if state is None else state.values.get("environment"), wrappers_of(run.loop.env.env)
     for file in (place.policy, place.best_policy):
         if before is None:
@@ -244,6 +244,6 @@ def lengthen(run: Run, config: RunConfig) -> None:
 
 
 def _refill(run: Run) -> None:
-    """Reports that the replay is refilled, and writes a checkpoint: the last one refers to the deleted replay."""
+    """Warns that the replay is refilled, and writes a checkpoint: the last one refers to the deleted replay."""
     run.tell(run.loop.refill_notice("the replay of the finished run was deleted"))
     run.checkpoint()

@@ -1,4 +1,4 @@
-"""The folder of a run while it runs: its lock, its checkpoints, its policies, its status."""
+"""The folder of a run during training: lock, checkpoints, policies, status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.training.run import Run
 
 SMALL_REPLAY = 16 * 2**20
-"""Bytes of a replay that stays in the folder of a finished run, so that the run can be extended to the bit."""
+"""Bytes of a replay that stays in the folder of a finished run, so that the run can be extended bit-identically."""
 
 
 class FolderStore:
@@ -97,7 +97,7 @@ class FolderStore:
         return replay
 
     def checkpoint(self, run: Run) -> Path:
-        """Saves everything that the next step depends on. Of the replay only the end is synced and hashed."""
+        """Saves everything that the next step depends on. Only the new part of the replay is synced and hashed."""
         replay = run.loop.replay
         assert isinstance(replay, ReplayFile)
         state = run.state()

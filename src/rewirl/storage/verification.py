@@ -21,7 +21,7 @@ from rewirl.training.replay import Shape
 from rewirl.untrusted import read_bytes
 
 ATTEMPTS = 20
-"""How often a run that is training is looked at, until nothing has changed meanwhile."""
+"""Maximum attempts for a run that is training, until nothing changes during a check."""
 
 
 def verify(folder: Path) -> list[str]:
@@ -31,7 +31,7 @@ def verify(folder: Path) -> list[str]:
         before = _fingerprint(place)
         problems = _problems(place)
         if not problems or _fingerprint(place) == before:
-            break  # else the run replaced a file after we had read others that belong to it
+            break  # otherwise the run replaced a file after we had read related ones
     return problems
 
 

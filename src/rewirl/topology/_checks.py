@@ -1,4 +1,4 @@
-"""Refusals that the whole package shares: each says what was wrong and what would be right."""
+"""Checks that the package shares: each error says what is wrong and what would be right."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 
 
 def whole_number(name: str, value: object) -> int:
-    """`value` as an int; NumPy integers are welcome, floats and bools are not."""
+    """`value` as an int; accepts NumPy integers, but not floats and bools."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
     return int(value)
@@ -57,14 +57,14 @@ def block_size(value: object, widths: Sequence[int]) -> int:
 
 
 def listed(name: str, values: object, example: str) -> list[object]:
-    """`values` as a list; a single number or a text is refused with an example of what would be right."""
+    """`values` as a list; a single number or a string is refused, with an example."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise TypeError(f"{name} must be a sequence of numbers such as {example}, not {values!r}")
     return list(values)
 
 
 def integer_array(name: str, values: object) -> NDArray[np.integer[Any]]:
-    """`values` as what it must be already: an array of integers in one dimension."""
+    """`values`, checked to be an array of integers in one dimension."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
         raise TypeError(f"{name} must be an array of integers, not {kind_of(values)}")
     if values.ndim != 1:
@@ -73,17 +73,17 @@ def integer_array(name: str, values: object) -> NDArray[np.integer[Any]]:
 
 
 def float_array(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
-    """`values` as what it must be already: an array of floats in one of `shapes`, none of them NaN."""
+    """`values`, checked to be an array of floats without NaN in one of `shapes`."""
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
         raise TypeError(f"{name} must be an array of floats, not {kind_of(values)}")
     if values.shape not in shapes:
         right = " or ".join(map(str, shapes))
         raise ValueError(f"{name} must have the shape {right}, not {values.shape}")
-    if values.size and math.isnan(values.min()):  # NaN is the smallest to NumPy
+    if values.size and math.isnan(values.min()):  # NumPy's minimum is NaN if there is one
         raise ValueError(f"{name}{np.argwhere(np.isnan(values))[0].tolist()} is NaN: it must be a number")
     return values
 
 
 def kind_of(value: object) -> str:
-    """What a person would call it."""
+    """A description for messages."""
     return f"one of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"

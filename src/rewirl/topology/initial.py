@@ -1,4 +1,4 @@
-"""The first wiring of a network: how many links each layer gets, and where (Algorithm 1, L1-L2)."""
+"""Initial wiring of a network: the number of links of each layer, and their positions (Algorithm 1, L1-L2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rewirl.topology.links import Links, _owned
 from rewirl.topology.rules import Rule
 
 DEFAULT_SPARSITY = 0.5
-"""Where nobody says how sparse a network is to be, and the paper has no λ for it."""
+"""Default where no sparsity is given and the paper has no λ."""
 
 
 def link_counts(
@@ -25,9 +25,9 @@ def link_counts(
 ) -> list[int]:
     """Links of each layer of a network with the widths `sizes`; the output layer is always dense.
 
-    Give either `lambdas`, one λ for each layer but the last: round(λ (n_in + n_out)) links, at most all; or
-    `sparsity`, the share of *all* the network's weights (output layer included) that do not exist, spread
-    over the layers by Erdős-Rényi. `round` is Python's (halves to even). Links come in whole blocks.
+    Give either `lambdas`, one λ for each layer except the last: round(λ (n_in + n_out)) links, at most all; or
+    `sparsity`, the share of *all* weights (output layer included) that are absent, spread over the layers by
+    Erdős-Rényi. `round` is Python's (halves to even). Links come in whole blocks.
 
     >>> link_counts((17, 256, 256, 6), lambdas=(7, 64))
     [1911, 32768, 1536]
@@ -47,7 +47,7 @@ def layer_counts(
     block: int = 1,
     dense: int = 0,
 ) -> list[int]:
-    """Links of sparse layers by their (n_in, n_out), beside layers that stay dense and have `dense` links in all.
+    """Links of sparse layers with these (n_in, n_out), in a network whose dense layers have `dense` links in total.
 
     >>> layer_counts([(17, 256), (256, 256)], sparsity=0.5, dense=1536)
     [4352, 29824]
@@ -63,7 +63,7 @@ def layer_counts(
 
 
 def erdos_renyi(n_in: int, n_out: int, count: int, rng: np.random.Generator, block: int = 1) -> Links:
-    """A wiring of exactly `count` links, every such wiring equally likely.
+    """A uniformly random wiring of exactly `count` links.
 
     >>> erdos_renyi(17, 256, 1911, np.random.default_rng(0)).count
     1911
@@ -90,9 +90,9 @@ def wire(
     sparsity: float | None = None,
     block: int = 1,
 ) -> list[Links]:
-    """The first wiring of every layer of a network with the widths `sizes`.
+    """The initial wiring of every layer of a network with the widths `sizes`.
 
-    A rule that is not sparse wires every layer dense and does not look at λ, sparsity and block.
+    A rule that is not sparse makes every layer dense and ignores λ, sparsity and block.
 
     >>> from rewirl.topology.rules import SET
     >>> [layer.count for layer in wire((3, 8, 8, 1), np.random.default_rng(0), rule=SET(), lambdas=(1, 2))]
@@ -128,7 +128,7 @@ def _blocks_by_lambda(sparse: list[tuple[int, int]], lambdas: Sequence[float], b
         if wanted == 0:
             least = block / 2 / (n_in + n_out)
             raise ValueError(f"λ = {lam:g} leaves layer {layer} without a link: it must be above {least:.6f}")
-        blocks.append(min(wanted, n_in * (n_out // block)))  # p >= 1: the layer is simply dense
+        blocks.append(min(wanted, n_in * (n_out // block)))  # p >= 1: the layer is dense
     return blocks
 
 
@@ -140,7 +140,7 @@ def _blocks_by_sparsity(sparse: list[tuple[int, int]], output: int, given: objec
     wanted = round((1 - sparsity) * total)
     fewest = output + len(sparse) * block
     if wanted < fewest:
-        # rounded down, so that what the message says does work
+        # rounded down, so that the suggested value works
         most = math.floor((1 - fewest / total) * 1e6) / 1e6
         raise ValueError(
             f"sparsity {sparsity:g} leaves {wanted} links, but a dense output layer and {block} in every "
@@ -152,13 +152,13 @@ def _blocks_by_sparsity(sparse: list[tuple[int, int]], output: int, given: objec
 def _spread(total: int, sparse: list[tuple[int, int]], block: int) -> list[int]:
     """`total` blocks over layers in proportion to n_in + n_out, at most all and at least one in each.
 
-    That is Erdős-Rényi with one ε for all: Σ min(places, ε (n_in + n_out)) = total. In integers, so exact.
+    Erdős-Rényi with one ε for all layers: Σ min(positions, ε (n_in + n_out)) = total. Computed in integers, so exact.
     """
     places = [n_in * (n_out // block) for n_in, n_out in sparse]
     width = [n_in + n_out for n_in, n_out in sparse]
     blocks = [0] * len(sparse)
     left, rest = total, list(range(len(sparse)))
-    # Layers with p >= 1 are full. What they cannot take raises ε for the rest, which may fill more of them.
+    # Layers with p >= 1 are full. The excess raises ε for the others, some of which may become full too.
     while full := [i for i in rest if left * width[i] >= places[i] * sum(width[j] for j in rest)]:
         for i in full:
             blocks[i] = places[i]
@@ -167,7 +167,7 @@ def _spread(total: int, sparse: list[tuple[int, int]], block: int) -> list[int]:
     lost = {}
     for i in rest:
         blocks[i], lost[i] = divmod(left * width[i], sum(width[j] for j in rest))
-    # Largest remainder: what rounding down left over goes to the layers that lost most by it.
+    # Largest remainders: what is left after rounding down goes to the layers with the largest fractions.
     over = total - sum(blocks)
     for i in sorted(rest, key=lambda i: (-lost[i], i))[:over]:
         blocks[i] += 1

@@ -1,4 +1,4 @@
-"""A layer's wiring: which links exist, as a sorted list of places."""
+"""A layer's wiring: the positions of its links (`places`), sorted."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rewirl.topology._checks import block_size, integer_array, kind_of, layer_wi
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """The wiring of one layer. It never changes: adapting a layer makes a new one.
+    """The immutable wiring of one layer; rewiring creates a new one.
 
-    A *place* is where a link, or a block of `block` links (that many neighbouring outputs sharing one
-    input), can be: place = input * (n_out // block) + output block. Sorted by place is the order of a
-    network's saved state; the core keeps links as its kernels like them.
+    A link is a weight that exists. A *place* is a position for one link, or for one block of links (`block`
+    neighbouring outputs that share an input): place = input * (n_out // block) + output block. Saved states are sorted
+    by place; the core has an order of its own.
 
     >>> links = Links(n_in=3, n_out=2, block=1, places=np.array([0, 3, 4]))
     >>> links.count, links.density
@@ -34,10 +34,10 @@ class Links:
     block: int
     """Outputs per block: 1 is the paper's unstructured wiring."""
     places: NDArray[np.int64]
-    """Places that have a link (or block of links): ascending, none twice, read-only."""
+    """Places with a link (or block of links): ascending, unique, read-only."""
 
     def __post_init__(self) -> None:
-        # object.__setattr__ is how a frozen dataclass puts its own fields in order
+        # a frozen dataclass can set its own fields only by object.__setattr__
         object.__setattr__(self, "n_in", layer_width("n_in", self.n_in))
         object.__setattr__(self, "n_out", layer_width("n_out", self.n_out))
         object.__setattr__(self, "block", block_size(self.block, [self.n_out]))
@@ -54,39 +54,39 @@ class Links:
 
     @classmethod
     def _known(cls, n_in: int, n_out: int, block: int, places: NDArray[np.int64]) -> Links:
-        """The same without a look at `places`, which become read-only: for the core's own, which are right."""
+        """The same without checks and without a copy, for `places` from the core; they become read-only."""
         links = object.__new__(cls)
         links.__dict__.update(n_in=n_in, n_out=n_out, block=block, places=_owned(places))
         return links
 
     @property
     def n_places(self) -> int:
-        """Places that the layer has, taken or free."""
+        """Number of places, taken or free."""
         return self.n_in * (self.n_out // self.block)
 
     @property
     def blocks(self) -> int:
-        """Places that are taken."""
+        """Number of taken places."""
         return len(self.places)
 
     @property
     def n_free(self) -> int:
-        """Places that are free."""
+        """Number of free places."""
         return self.n_places - self.blocks
 
     @property
     def count(self) -> int:
-        """Single links: what the paper counts as parameters."""
+        """Number of links: the paper's number of parameters."""
         return self.blocks * self.block
 
     @property
     def density(self) -> float:
-        """Links that exist, of all that could."""
+        """Share of weights that are links."""
         return self.blocks / self.n_places
 
     @property
     def sparsity(self) -> float:
-        """Links that do not exist, of all that could."""
+        """Share of weights that are absent."""
         return self.n_free / self.n_places
 
     @property
@@ -117,7 +117,7 @@ class Links:
 
     @classmethod
     def dense(cls, n_in: int, n_out: int) -> Links:
-        """Every link, in the largest blocks that fit: a dense layer is what the core's widest kernel does.
+        """A dense layer, in the largest blocks that fit: the core has its fastest kernel for them.
 
         >>> Links.dense(3, 12).block, Links.dense(3, 12).count
         (4, 36)
@@ -138,7 +138,7 @@ class Links:
         return ranks + np.searchsorted(free_before, ranks, side="right")
 
     def csr(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Single links by output row, columns ascending: `(indptr, columns)`.
+        """CSR: single links by output row, columns ascending, as `(indptr, columns)`.
 
         >>> Links(3, 2, 1, np.array([0, 3, 4])).csr()
         (array([0, 2, 3], dtype=int32), array([0, 2, 1], dtype=int32))
@@ -156,7 +156,7 @@ class Links:
 
     @classmethod
     def from_csr(cls, n_in: int, n_out: int, indptr: NDArray[Any], columns: NDArray[Any], block: int = 1) -> Links:
-        """The wiring that `csr` wrote, everything checked: what comes from a file is not to be trusted.
+        """The wiring from `csr` arrays. Everything is checked, because they may come from a file.
 
         >>> Links.from_csr(3, 2, np.array([0, 2, 3]), np.array([0, 2, 1])).places
         array([0, 3, 4])
@@ -181,7 +181,7 @@ class Links:
 
 
 def _checked(places: object, n_places: int) -> NDArray[np.int64]:
-    """`places` as a read-only array of its own, or a refusal."""
+    """A checked, read-only copy of `places`."""
     if not isinstance(places, np.ndarray) or places.dtype != np.int64:
         raise TypeError(f"positions must be an array of int64, not {kind_of(places)}")
     if places.ndim != 1:
@@ -195,7 +195,7 @@ def _checked(places: object, n_places: int) -> NDArray[np.int64]:
         raise ValueError(f"position {after} is listed after {before}: positions must be sorted ascending")
     if len(places) and not 0 <= (wrong := places[0]) <= (wrong := places[-1]) < n_places:
         raise ValueError(f"position {wrong} does not exist: this layer has the positions 0 to {n_places - 1}")
-    # Copied unless nobody else can write to it: a wiring that changes under a kernel is a crash.
+    # Copied if others could write to it: a wiring that changes during a kernel could crash.
     return places if _is_ours(places) else _owned(np.array(places, order="C"))
 
 

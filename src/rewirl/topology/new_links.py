@@ -1,4 +1,4 @@
-"""Links that have just grown: where Adam starts with them, and when they grew."""
+"""New links: their initial second moments, and the step at which they grew."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Floats = NDArray[np.float32]
 def estimated_moments(links: Links, moments: Floats, grown: NDArray[np.int64]) -> Floats:
     """Second moments for links that grow at the positions `grown`, estimated from the links that a layer has.
 
-    With both moments 0 Adam takes first steps of up to 6.5 times the learning rate, since its bias correction belongs
-    to a network that has learned for long. The second moment of a new link is rather like that of its neighbours: the
-    mean over its input's links, times the mean over its output's links, divided by the mean of the layer (the rank-one
-    estimate of Adafactor; Shazeer and Stern 2018). A neuron without links counts as an average one.
+    With both moments 0 Adam's first steps are up to 6.5 times the learning rate, since its bias correction is that of
+    a network that has learned for long. The second moment of a new link is similar to that of its neighbours: the mean
+    over its input's links, times the mean over its output's links, divided by the mean of the layer (the rank-one
+    estimate of Adafactor; Shazeer and Stern 2018). A neuron without links counts as average.
 
     `moments` has the shape (blocks, block), in the order of `links.places`; the result is flat, block by block.
 
@@ -43,7 +43,7 @@ def moved_births(
     grown: NDArray[np.int64],
     step: int,
 ) -> NDArray[np.int64]:
-    """The steps at which a layer's links grew, by position, after some went and some came.
+    """The steps at which a layer's links grew, by position, after a rewiring.
 
     >>> moved_births(np.array([0, 5, 0]), np.array([1, 4, 6]), np.array([4]), np.array([3]), step=9)
     array([0, 9, 0])

@@ -1,4 +1,4 @@
-"""Rules of rewiring: which links a layer drops and where it grows as many new ones (Algorithm 2)."""
+"""Wiring rules: which links a layer drops, and where it grows as many new ones (Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Indices: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What one adaptation did to a layer. The new links start at weight 0, with moments 0."""
+    """The result of one rewiring of a layer."""
 
     before: Links
-    """The wiring as it was."""
+    """The wiring before."""
     dropped: Indices
-    """Places whose links went, ascending."""
+    """Places of dropped links, ascending."""
     grown: Indices
-    """Places whose links came, ascending; none of them had a link before."""
+    """Places of new links, ascending; none of them had a link before."""
 
     @cached_property
     def links(self) -> Links:
@@ -42,12 +42,13 @@ class Change:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a layer's wiring lives. This one never changes it; `DropAndGrow` is the base of those that do."""
+    """How the wiring of a layer changes. The base class never changes it; `DropAndGrow` is the base of rules that
+    do."""
 
     name: ClassVar[str]
-    """What users call it."""
+    """Its name for users."""
     phrase: ClassVar[str] = "sparse networks wired by a rule of their own"
-    """How a method with it is described: "TD3 with …"."""
+    """Description of a method with this rule: "TD3 with …"."""
     wants_gradients: ClassVar[bool] = False
     """Whether `rewire` needs the dense gradient of the layer."""
     sparse: ClassVar[bool] = True
@@ -58,7 +59,7 @@ class Rule:
         return False
 
     def at(self, update: int) -> Rule:
-        """The rule as it is at this update: the same, unless it has a schedule."""
+        """The rule at this update; the same rule unless it has a schedule."""
         return self
 
     def rewire(
@@ -67,7 +68,7 @@ class Rule:
         """The layer's next wiring.
 
         `weights` are those of `links.places`, in that order, as (blocks, block) or flat; `gradients` has the
-        shape (n_out, n_in) and is needed by rules that want it.
+        shape (n_out, n_in), for rules with `wants_gradients`.
         """
         return _unchanged(links)
 
@@ -86,7 +87,7 @@ def as_rule(rule: Rule | type[Rule]) -> Rule:
 
 @dataclass(frozen=True)
 class Dense(Rule):
-    """Every link, always: the original algorithm.
+    """Dense networks: the original algorithm.
 
     >>> Dense().sparse, Dense().due(1000)
     (False, False)
@@ -99,7 +100,7 @@ class Dense(Rule):
 
 @dataclass(frozen=True)
 class Static(Rule):
-    """Sparse, and wired once for all.
+    """Sparse networks whose links never change.
 
     >>> Static().sparse, Static().due(1000)
     (True, False)
@@ -111,16 +112,16 @@ class Static(Rule):
 
 @dataclass(frozen=True)
 class DropAndGrow(Rule):
-    """Drops c = round(η blocks) and grows as many, never touching the number of links.
+    """Drops c = round(η blocks) and grows as many, so that the number of links stays the same.
 
-    A new rule overrides `choose_drops`, `choose_growth` or both. As they stand, the smallest magnitudes go
-    and new links come uniformly at random. `round` is Python's (halves to even).
+    A new rule overrides `choose_drops`, `choose_growth` or both. By default the smallest magnitudes are dropped,
+    and new links are uniformly random. `round` is Python's (halves to even).
     """
 
     eta: float = 0.05
-    """η: the fraction of links that one adaptation replaces; 0 replaces none."""
+    """η: share of the links that one rewiring replaces; 0 replaces none."""
     every: int = 1000
-    """e: updates from one adaptation to the next."""
+    """e: updates between two rewirings."""
     until: int | None = None
     """The last update at which links may change; None for no end."""
     anneal: bool = False
@@ -188,22 +189,22 @@ class DropAndGrow(Rule):
         return Change(links, dropped, grown)
 
     def choose_drops(self, links: Links, weights: Floats, count: int) -> Indices:
-        """Which `count` of `links.places` go, as indices into them; `weights` is (blocks, block)."""
+        """The `count` blocks to drop, as indices into `links.places`; `weights` is (blocks, block)."""
         return _smallest(_block_sums(np.abs(weights), axis=1), count)
 
     def choose_growth(self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None) -> Indices:
-        """Which `count` free places get a link."""
+        """The `count` free places that get a link."""
         ranks = rng.choice(links.n_free, count, replace=False, shuffle=False)  # L6
         return links.nth_free(np.sort(ranks))
 
 
 @dataclass(frozen=True)
 class SET(DropAndGrow):
-    """The paper's rule: half of the drops are the smallest positive weights, half the largest negative ones.
+    """The paper's rule: half of the drops are the smallest positive weights, half the negative weights closest to zero.
 
-    Weights of exactly 0 go before all others. Of an odd number the positives give one more; if one sign runs
-    short the other makes up the rest; among equals the lowest place goes. A block (block > 1) has no sign and
-    is ranked by the sum of its magnitudes.
+    Weights of exactly 0 are dropped first. If the number is odd, one more positive weight is dropped. If one sign has
+    too few, the other provides the rest. Among equals the lowest place is dropped. Blocks have no sign and are ranked
+    by the sum of their magnitudes.
 
     >>> links = Links(n_in=2, n_out=4, block=1, places=np.array([0, 2, 5, 7]))
     >>> weights = np.array([0.1, -0.3, 0.2, -0.4], dtype=np.float32)
@@ -221,7 +222,7 @@ class SET(DropAndGrow):
         if links.block > 1:
             return super().choose_drops(links, weights, count)
         weights = weights.ravel()
-        # For speed look only near zero, at about 5c/2 weights by a sample, unless a sign is too rare there for its half
+        # For speed, consider only weights near zero: about 5c/2, by a sample, unless a sign is too rare there.
         magnitudes = np.abs(weights)
         sample = magnitudes[::8]
         nth = min(5 * count // 16, len(sample) - 1)
@@ -235,9 +236,9 @@ class SET(DropAndGrow):
 
 @dataclass(frozen=True)
 class RigL(DropAndGrow):
-    """Drops the smallest magnitudes; grows where the loss would gain most, at the largest dense gradients.
+    """Drops the smallest magnitudes and grows links where the dense gradient is largest.
 
-    Evci et al. 2020, but like SET it grows only where there was no link before the drop, with a constant η.
+    Evci et al. 2020, but links that were just dropped are not regrown (as in SET), and η is constant.
 
     >>> links = Links(n_in=2, n_out=2, block=1, places=np.array([0, 3]))
     >>> gradients = np.array([[9.0, 0.1], [-0.5, 9.0]])  # rows are outputs
@@ -256,12 +257,12 @@ class RigL(DropAndGrow):
         magnitudes = np.abs(gradients).reshape(-1, links.block, links.n_in)
         # One score per place, in the order of places: input by input, so the transpose. The largest is first.
         ranked = -_block_sums(magnitudes, axis=1).T.ravel()
-        ranked[links.places] = np.inf  # taken: behind every free place
+        ranked[links.places] = np.inf  # taken places come last
         return _smallest(ranked, count)
 
 
 RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Dense, Static, SET, RigL)}
-"""Rules by the name that users type."""
+"""Rules by name."""
 
 
 def _unchanged(links: Links) -> Change:
@@ -275,14 +276,14 @@ def _with(links: Links, places: Indices) -> Links:
 
 
 def _block_sums(magnitudes: Floats, axis: int) -> Floats:
-    """One magnitude per block. Whole arrays are added: NumPy's sum is slow along so short an axis."""
+    """One magnitude per block. Adds whole arrays, because NumPy's sum is slow along a short axis."""
     first, *others = np.moveaxis(magnitudes, axis, 0)
     sums: Floats = sum(others, start=first)
     return sums
 
 
 def _ascending(places: Indices) -> tuple[Indices, int]:
-    """The places in order, and how many different ones they are."""
+    """The sorted places, and the number of distinct ones."""
     if np.count_nonzero(rising := places[1:] > places[:-1]) < len(rising):
         places = np.sort(places)
         rising = places[1:] > places[:-1]
@@ -298,7 +299,7 @@ def _half_of_each_sign(weights: Floats, zeros: Indices, positives: Indices, nega
     """Indices of `count` weights: zeros first, then of each sign half the rest, nearest to zero."""
     zeros = zeros[:count]
     rest = count - len(zeros)
-    # L2: c/2 of each sign; more negatives if the positives run short, fewer if they do themselves
+    # L2: c/2 of each sign; if one sign has too few, more of the other
     c_n = min(max(rest // 2, rest - len(positives)), len(negatives))
     c_p = rest - c_n
     smallest_positives = positives[_smallest(weights[positives], c_p)]  # L3
@@ -307,10 +308,10 @@ def _half_of_each_sign(weights: Floats, zeros: Indices, positives: Indices, nega
 
 
 def _smallest(values: Floats, count: int) -> Indices:
-    """Indices of the `count` smallest, ascending; of equals the lowest, so that nothing depends on luck."""
+    """Indices of the `count` smallest, ascending; among equals the lowest, so that the result is determined."""
     if count == 0:
         return np.empty(0, dtype=np.int64)
-    # A selection, not a sort: all up to the value of the last one, less the last of its equals if too many.
+    # A selection instead of a sort: all up to the largest selected value, without surplus equals.
     last = np.partition(values, count - 1)[count - 1]
     indices = np.flatnonzero(values <= last)
     surplus = len(indices) - count

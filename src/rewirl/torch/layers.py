@@ -1,4 +1,4 @@
-"""The layers of a module that can be wired sparse, and what is kept of each one that is."""
+"""The layers of a module that can be made sparse, and the state of those that are."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rewirl.topology._checks import Floats, layer_width
 
 Layer: TypeAlias = nn.Linear | nn.Conv2d
 Choice: TypeAlias = Iterable[str] | Callable[[str, Layer], bool]
-"""Which layers are sparse: their names, or a function of name and layer that says so."""
+"""Selection of sparse layers: names, or a predicate of name and layer."""
 
 
 class SparseLayer:
-    """A layer, its links, and the places where it has none.
+    """A sparse layer and its links.
 
-    Its weight stays an ordinary dense parameter that holds 0 where there is no link, so that anything that works on
-    the module still does. A hook masks its gradient as soon as there is one: clipping must not see what is no link's.
+    Its weight stays an ordinary dense parameter that holds 0 where there is no link, so that other code that
+    uses the module still works. A hook masks its gradient immediately, so that gradient clipping sees links only.
     """
 
     def __init__(self, name: str, module: Layer, links: Links, *, keeps_gradients: bool) -> None:
@@ -41,12 +41,12 @@ class SparseLayer:
         return self.module.weight
 
     def wire(self, links: Links) -> None:
-        """Other links from now on."""
+        """Replaces the links."""
         self.links = links
         self._bits.clear()
 
     def mask(self, values: Tensor) -> None:
-        """Zeros, in place, wherever there is no link; `values` has the weight's shape."""
+        """Sets everything except links to 0, in place; `values` has the weight's shape."""
         if self.links.n_free:
             bits = self._bits_for(values)
             values.view(bits.dtype).bitwise_and_(bits)
@@ -56,13 +56,13 @@ class SparseLayer:
         return self.at_links(self.weight.detach())
 
     def at_links(self, values: Tensor) -> Floats:
-        """The same of anything that has the weight's shape."""
+        """The same for any values of the weight's shape."""
         by_input = values.reshape(self.links.n_out, self.links.n_in).t()
         by_place = by_input.reshape(self.links.n_places, self.links.block)
         return _numpy(by_place[torch.from_numpy(self.links.places.copy()).to(values.device)])
 
     def put(self, values: Tensor, places: NDArray[np.int64], numbers: Floats) -> None:
-        """Writes numbers, block by block, to some places of something that has the weight's shape."""
+        """Writes numbers, block by block, to some places of values of the weight's shape."""
         cells = places[:, None] * self.links.block + np.arange(self.links.block)
         inputs, outputs = (
             torch.from_numpy(part).to(values.device) for part in np.divmod(cells.ravel(), self.links.n_out)
@@ -71,17 +71,17 @@ class SparseLayer:
         rows[outputs, inputs] = torch.from_numpy(numbers).to(values)
 
     def gradient(self) -> Floats | None:
-        """The dense gradient (outputs, inputs) of the step that was just made, if it is kept and there was one."""
+        """The dense gradient (outputs, inputs) of the last step, if it is kept and there was one."""
         if self._gradient is None:
             return None
         return _numpy(self._gradient.reshape(self.links.n_out, self.links.n_in))
 
     def forget_gradient(self) -> None:
-        """The step is over."""
+        """Ends the step."""
         self._gradient = None
 
     def release(self) -> None:
-        """Makes the layer an ordinary one again."""
+        """Makes the layer dense again."""
         self._hook.remove()
 
     def _on_gradient(self, gradient: Tensor) -> Tensor:
@@ -101,9 +101,9 @@ class SparseLayer:
         return (gradient.view(bits.dtype) & bits).view(gradient.dtype)
 
     def _bits_for(self, values: Tensor) -> Tensor:
-        """An integer for each of `values`, all ones where there is a link, all zeros where there is none.
+        """A bit mask for each of `values`: all ones for a link, otherwise all zeros.
 
-        An "and" with it makes 0 of anything, NaN too, at a fraction of the cost of masked_fill.
+        An "and" with it sets anything to 0, also NaN, at a fraction of the cost of masked_fill.
         """
         key = values.device, values.element_size()
         if key not in self._bits:
@@ -113,7 +113,7 @@ class SparseLayer:
 
 
 def layers_of(module: nn.Module) -> dict[str, Layer]:
-    """Linear and Conv2d layers by name, in the order in which the module has them."""
+    """Linear and Conv2d layers by name, in the order of the module."""
     found = {name: child for name, child in module.named_modules() if isinstance(child, Layer)}
     if not found:
         raise ValueError(f"{type(module).__name__} has no Linear or Conv2d layer: there is nothing to wire sparse")
@@ -121,7 +121,7 @@ def layers_of(module: nn.Module) -> dict[str, Layer]:
 
 
 def shape_of(name: str, layer: Layer) -> tuple[int, int]:
-    """(n_in, n_out) of a layer that can be wired sparse; a kernel's places are all inputs of its output channel."""
+    """(n_in, n_out) of a layer; for a convolution, all inputs of an output channel count."""
     if "weight" not in layer._parameters:
         raise ValueError(f"layer {name!r} computes its weight from others (a parametrization): remove that first")
     if isinstance(layer.weight, nn.UninitializedParameter):
@@ -135,7 +135,7 @@ def shape_of(name: str, layer: Layer) -> tuple[int, int]:
 
 
 def chosen(found: dict[str, Layer], choice: Choice | None) -> list[str]:
-    """Names of the layers to wire sparse, in the order of `found`: all but the last unless chosen."""
+    """Names of the layers to make sparse, in the order of `found`; by default all except the last."""
     if choice is None:
         *names, last = found
         if not names:
@@ -158,7 +158,7 @@ def chosen(found: dict[str, Layer], choice: Choice | None) -> list[str]:
 
 
 def refuse_shared(module: nn.Module, names: Iterable[str]) -> None:
-    """A weight that two modules use cannot have two wirings, and one that a mask is for must not be somewhere else."""
+    """Refuses a weight that several modules share: it cannot have two wirings."""
     owners: dict[int, dict[int, str]] = {}
     for name, parameter in module.named_parameters(remove_duplicate=False):
         owner, _, _ = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Target modules: how they follow, and how they stay as sparse as what they follow (Algorithm 3)."""
+"""Updates of target modules, and keeping them as sparse as their online modules (Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _paired(kind: str, mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor])
 
 @torch.no_grad()
 def keep_largest(weight: Tensor, links: Links) -> None:
-    """MaintainSparsity: of a target's weight only the k largest magnitudes stay, k the links of what it follows."""
+    """MaintainSparsity: a target's weight keeps its k largest magnitudes, k being the links of the online weight."""
     rows = weight.reshape(links.n_out // links.block, links.block, links.n_in)
     # (output blocks, inputs); added up one by one, as the engine does
     magnitude = reduce(torch.add, rows.abs().unbind(1))
@@ -51,7 +51,7 @@ def keep_largest(weight: Tensor, links: Links) -> None:
     goes = alive & (magnitude <= limit)
     surplus = int(goes.sum()) - excess
     if surplus > 0:
-        stay = _places(magnitude == limit)[-surplus:]  # of equal ones those at the lowest places go
+        stay = _places(magnitude == limit)[-surplus:]  # among equals, those at the lowest places are removed
         goes.t()[stay // goes.shape[0], stay % goes.shape[0]] = False
     weight.mul_(~goes.repeat_interleave(links.block, dim=0).reshape(weight.shape))
 

@@ -1,4 +1,4 @@
-"""Makes a module sparse, and keeps and rewires it while it learns."""
+"""Makes a module sparse, keeps it sparse, and rewires it while it learns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewirl.torch.layers import Choice, SparseLayer, chosen, layers_of, refuse_s
 from rewirl.torch.targets import keep_largest, polyak
 
 SECOND_MOMENTS = {"exp_avg_sq", "square_avg"}
-"""What Adam and its kin, and RMSprop, call the mean of squared gradients: new links start with an estimate of it."""
+"""Names of the mean of squared gradients in optimizers such as Adam and RMSprop: new links start with an estimate."""
 
 
 def sparsify(
@@ -29,7 +29,7 @@ def sparsify(
     block: int = 1,
     seed: int | np.random.Generator | None = None,
 ) -> Wiring:
-    """Wires the Linear and Conv2d layers of a module sparse, in place; the result keeps them so as they learn.
+    """Makes the Linear and Conv2d layers of a module sparse, in place; the result keeps them sparse during learning.
 
     `rule` is SET(), RigL(), Static(), Dense() or a class of these, which takes its default numbers. Half of the weights
     exist, unless one of three is given: `lambdas`, one λ for each sparse layer; `sparsity`, the share of all weights of
@@ -76,21 +76,21 @@ def sparsify(
 
 
 class Wiring:
-    """The sparse layers of a module. Made by `sparsify`; goes with the module wherever it is trained."""
+    """The sparse layers of a module. Created by `sparsify`, to be used wherever the module is trained."""
 
     def __init__(self, module: nn.Module, layers: list[SparseLayer], rule: Rule, rng: np.random.Generator) -> None:
         self.module, self.rule, self.rng = module, rule, rng
         self._layers = layers
         self.updates = 0
-        """Updates so far: what the rule's schedule goes by."""
+        """Number of updates so far, for the rule's schedule."""
         self.adaptations = 0
-        """Times that links were dropped and grown."""
+        """Number of rewirings."""
         self.replaced = 0
-        """Links that were replaced, in all."""
+        """Total number of replaced links."""
 
     @property
     def links(self) -> dict[str, Links]:
-        """The links of each sparse layer as they are now."""
+        """The current links of each sparse layer."""
         return {layer.name: layer.links for layer in self._layers}
 
     def after_step(self, optimizer: torch.optim.Optimizer, *, update: int | None = None) -> int:
@@ -136,7 +136,7 @@ class Wiring:
                 keep_largest(target.get_submodule(layer.name).get_parameter("weight"), layer.links)
 
     def statistics(self) -> dict[str, float]:
-        """What a log wants to have: counts so far, links and sparsity of all sparse layers, sparsity of each."""
+        """Statistics for logs: counts so far, links and sparsity of all sparse layers, sparsity of each."""
         links = self.links
         count = sum(wired.count for wired in links.values())
         return {
@@ -162,7 +162,7 @@ class Wiring:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes over what `state_dict` gave; everything is checked before anything changes.
+        """Restores what `state_dict` returned; everything is checked before anything changes.
 
         Load the module's and the optimizer's own state too, before or after this, but after `sparsify`: that zeroes
         whatever is not in the wiring it draws.
@@ -178,7 +178,7 @@ class Wiring:
             layer.mask(layer.weight.detach())
 
     def release(self) -> None:
-        """Lets go of the module: it is an ordinary dense one again, with zeros in it."""
+        """Detaches from the module, which is then an ordinary dense one with zeros in it."""
         for layer in self._layers:
             layer.release()
 
@@ -245,7 +245,7 @@ def _counts(
     lambdas: Sequence[float] | None,
     block: int,
 ) -> dict[str, int]:
-    """Links of each sparse layer, beside layers that have `dense` in all."""
+    """Links of each sparse layer, in a module whose dense layers have `dense` links in total."""
     if lambdas is not None and (given := len(listed("lambdas", lambdas, "(7, 64)"))) != len(shapes):
         raise ValueError(f"{given} lambdas for {len(shapes)} sparse layers ({', '.join(shapes)}): give one for each")
     counts = layer_counts(list(shapes.values()), lambdas=lambdas, sparsity=sparsity, block=block, dense=dense)
@@ -261,7 +261,7 @@ def _fitting(name: str, links: Links, shape: tuple[int, int]) -> Links:
 
 
 def _plain(module: nn.Module) -> nn.Module:
-    """The module that torch.compile was given: its names have no prefix."""
+    """The module inside torch.compile, whose names have no prefix."""
     plain = getattr(module, "_orig_mod", module)
     if not isinstance(plain, nn.Module):
         raise TypeError(f"a torch.nn.Module is wanted, not {type(plain).__name__}")

@@ -1,6 +1,6 @@
 """One run: config, loop, evaluation, replay and observers.
 
-It knows no files: a run on disk is in `storage/`, whose public names can be imported from here too.
+It does not access files: a run on disk is in `storage/`, whose public names can be imported from here too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The steps before learning begins: how many there are, and the policy that may act in them instead of chance."""
+"""The steps before learning begins: their number, and the policy that may act in them instead of random actions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rewirl.training.config import RunConfig
 
 SHARE = 10
-"""A short run spends one step in so many on random actions."""
+"""A short run takes one in this many steps at random."""
 FLOOR = 100
-"""Random steps of the shortest runs: a first batch must be drawn from something."""
+"""Minimum number of random steps, so that the first batch has transitions to draw from."""
 
 
 def default_random_steps(papers: int, steps: int) -> int:
@@ -32,7 +32,7 @@ def default_random_steps(papers: int, steps: int) -> int:
 
 
 def few_updates(config: RunConfig, steps: int) -> str | None:
-    """What is wrong with a run of so many steps that are random for the most part; None if they are not."""
+    """A warning if most steps of a run are random; None otherwise."""
     acts = "samples of the initial policy" if config.initial_samples else "random actions"
     if steps <= config.random_steps:
         return f"all {steps:,} steps are {acts}, so the agent does not learn"
@@ -54,7 +54,7 @@ class InitialPolicy:
     """A policy as it acts in training: TD3's with exploration noise, SAC's by its own distribution, DQN's ε-greedy."""
 
     def __init__(self, policy: Policy, noise: float) -> None:
-        """`noise` is the standard deviation of what is added to actions, or ε if they are discrete."""
+        """`noise` is the standard deviation of the noise on actions, or ε if they are discrete."""
         self._policy = policy
         self._noise = np.float32(noise)
         self._layers = [(layer.dense(), layer.bias) for layer in self._policy.layers]
@@ -78,7 +78,7 @@ class InitialPolicy:
         return action
 
     def check(self, env: Environment) -> None:
-        """Refused if it was trained for other observations or actions."""
+        """Refused if the policy is for other observations or actions."""
         policy = self._policy
         try:
             check_fits(policy, env)

@@ -1,4 +1,4 @@
-"""The training loop: act, store, learn. It knows no files, evaluations or observers."""
+"""The training loop: act, store, learn. Files, evaluations and observers are elsewhere."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rewirl.training.state import Arrays, State, generator_state, set_generator
 
 
 class Loop:
-    """One agent in one environment, step by step. Between two steps everything that the next one depends on is in
-    attributes: `state` gives it, and `load_state` continues from there."""
+    """One agent in one environment, step by step. Everything that the next step depends on is in attributes; `state`
+    returns it, and `load_state` restores it."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Loop:
         self.step = 0
         self.episodes = 0
         self.acted = 0
-        """Actions that the policy chose."""
+        """Number of actions chosen by the policy."""
         self.episode_length = 0
         self.episode_return = 0.0
         self.before_episode: dict[str, Any] | None = None
@@ -54,12 +54,12 @@ class Loop:
 
     @property
     def learning_begins(self) -> int:
-        """The last step without an update. A replay that was lost is refilled by the policy before that."""
+        """The last step without an update. Until then the policy refills a lost replay."""
         lost = self.step - self.replay.count
         return lost + max(self.random_steps, self.agent.options.batch) if lost else self.random_steps
 
     def refill_notice(self, why: str) -> str:
-        """What to tell a user whose replay is lost."""
+        """Warning to a user whose replay is lost."""
         return (
             f"{why}: the policy acts for {self.learning_begins - self.step:,} steps to refill it before learning "
             "continues, so the run is not bit-identical to one that was never interrupted"
@@ -92,7 +92,7 @@ class Loop:
         return None
 
     def _draw(self) -> Transitions:
-        """A batch of transitions, uniformly from the replay, or of the n-step returns that begin with them."""
+        """A uniformly drawn batch of transitions from the replay, as n-step returns if configured."""
         replay, batch, options = self.replay, self._batch, self.agent.options
         self._random.integers(len(replay), self._chosen)
         slots = replay.slots_of(self._chosen)
@@ -130,7 +130,7 @@ class Loop:
     # ----------------------------------------------------------------- resuming
 
     def state(self) -> State:
-        """All that the next step depends on, besides the agent and the replay."""
+        """Everything that the next step depends on, except the agent and the replay."""
         values = {
             "step": self.step,
             "episodes": self.episodes,
@@ -145,8 +145,8 @@ class Loop:
         return state
 
     def load_state(self, state: State) -> bool:
-        """Continues from what `state` gave. False if the environment did not get to where it was (it is not
-        deterministic): then a new episode begins."""
+        """Restores what `state` returned. False if replaying the episode gave another observation (the environment is
+        not deterministic): then a new episode begins."""
         self.step, self.episodes, self.acted = state.whole("step"), state.whole("episodes"), state.whole("acted")
         self.episode_length, self.episode_return = state.whole("episode_length"), state.number("episode_return")
         set_generator(self.rng, state.table("loop_generator"))
@@ -154,7 +154,7 @@ class Loop:
         return self._restore_episode(state.part("episode."))
 
     def _episode_arrays(self) -> Arrays:
-        """The current episode: its actions, last observation and pending action, each if there is one."""
+        """The current episode: its actions, last observation and pending action, as far as present."""
         out: Arrays = {"actions": self._actions[: self.episode_length].copy()}
         if self._obs is not None:
             out["obs"] = self._obs
@@ -163,7 +163,7 @@ class Loop:
         return out
 
     def _restore_episode(self, arrays: Arrays) -> bool:
-        """Takes the environment to where it was, from its generator's state and the episode's actions."""
+        """Replays the episode, from the generator's state and the actions."""
         actions = self._checked("actions", arrays["actions"], self.episode_length)
         if self.episodes:
             self.env.reset(self.env_seed)

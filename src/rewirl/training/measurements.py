@@ -1,4 +1,4 @@
-"""What a run measures: one row per evaluation, per layer at each evaluation, and per training episode."""
+"""The tables of a run: a row per evaluation, a row per layer and evaluation, and a row per training episode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class EvaluationRow:
     step: int
     """Environment steps of the evaluated policy."""
     return_mean: float
-    """Over the episodes of the evaluation, no noise."""
+    """Over the episodes of the evaluation, without noise."""
     return_std: float
     return_min: float
     return_max: float
@@ -28,7 +28,7 @@ class EvaluationRow:
     steps_per_second: float
     """Since the previous row."""
     memory_mb: float
-    """Resident memory of the process without what it maps from files, such as the replay."""
+    """Resident memory of the process without mapped files, such as the replay."""
     episodes: int
     """Training episodes that have ended."""
     updates: int
@@ -39,11 +39,11 @@ class EvaluationRow:
     critic1_links: str
     critic2_links: str
     paper_flops: float
-    """Of training so far, by the paper's count."""
+    """FLOPs of training so far, by the paper's count."""
     full_flops: float
-    """Everything: targets, acting and evaluation too."""
+    """All FLOPs, including targets, acting and evaluation."""
     critic_loss: float | None = None
-    """This and the following up to the entropy: averages since the previous row; empty without updates."""
+    """From here to the entropy: averages since the previous row; empty without updates."""
     actor_loss: float | None = None
     q: float | None = None
     """Values of the second critic for the batches."""
@@ -67,7 +67,7 @@ class Episode:
 
 @dataclass(frozen=True, kw_only=True)
 class DiagnosticsRow:
-    """A layer of a network at an evaluation: a row of diagnostics.csv. Empty: not known, or not measured there."""
+    """A layer of a network at an evaluation: a row of diagnostics.csv. Empty cells: unknown or not applicable."""
 
     step: int
     """Environment steps."""
@@ -89,6 +89,6 @@ class DiagnosticsRow:
     """In the last layer of a critic: mean of its values minus the discounted returns of the evaluation."""
 
     def measured(self) -> dict[str, float]:
-        """The numbers that this layer has, by name."""
+        """The numbers that apply to this layer, by name."""
         names = ("dead", "dormant", "effective_rank", "gradient_norm", "link_age", "q_bias")
         return {name: value for name in names if (value := getattr(self, name)) is not None}

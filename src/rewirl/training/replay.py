@@ -27,10 +27,10 @@ class Shape(NamedTuple):
 
 
 class Replay:
-    """The last `capacity` records; `count` have been added in all. Record n lies in slot n mod `slots`.
+    """The last `capacity` records. `count` is the number ever added; record n is in slot n mod `slots`.
 
-    With more slots than the capacity, old records stay for a while, so that an earlier checkpoint still finds all of
-    its records.
+    With more slots than the capacity, old records stay for a while, so that an earlier checkpoint still has all of its
+    records.
 
     >>> replay = Replay.in_memory(capacity=2, shape=Shape(n_obs=1, n_act=1))
     >>> for n in range(3):
@@ -75,7 +75,7 @@ class Replay:
 
     @property
     def newest(self) -> int:
-        """Slot of the record that was added last."""
+        """Slot of the newest record."""
         return (self.count - 1) % self.slots
 
     def slots_of(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -61,7 +61,7 @@ class Run:
         self._env = Environment(source.make(), source.task)
         try:
             self.costs = config.costs(self._env.n_obs, self._env.actions)
-        except ValueError as error:  # a wiring that the options allow but the sizes of the task do not
+        except ValueError as error:  # a wiring that is impossible for the sizes of the task
             raise Refused(f"{source.task}: {error}") from None
         self._initial = initial
         if initial:
@@ -99,7 +99,7 @@ class Run:
     # ------------------------------------------------------------------ state
 
     def state(self) -> State:
-        """All that the next step depends on, besides the replay."""
+        """Everything that the next step depends on, except the replay."""
         state = State(
             {
                 "n_obs": self.shape.n_obs,
@@ -114,7 +114,7 @@ class Run:
         return state
 
     def check_shape(self, state: State) -> None:
-        """Refuses a state of a task with other sizes."""
+        """Refuses a state whose task has other sizes."""
         before = Shape(state.whole("n_obs"), state.whole("n_act"))
         if self.shape != before:
             raise Refused(
@@ -123,7 +123,7 @@ class Run:
             )
 
     def load_state(self, state: State) -> None:
-        """Continues from what `state` gave, after `begin` with the replay that it had."""
+        """Restores what `state` returned, after `begin` with its replay."""
         self.seconds_before = state.number("seconds")
         self.agent.load_state(state.part("agent."))
         set_generator(self.agent.rng, state.table("agent_generator"))
@@ -161,7 +161,7 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether all steps are made and, in a folder, everything is written."""
+        """Whether all steps are done and, in a folder, everything is written."""
         return self.loop.step >= self.config.steps and (self.store is None or self.store.finished)
 
     @property
@@ -171,7 +171,7 @@ class Run:
 
     @property
     def evaluations(self) -> list[EvaluationRow]:
-        """All so far, including those before a resume."""
+        """All evaluations so far, including those before a resume."""
         return self.log.rows
 
     @property
@@ -180,7 +180,7 @@ class Run:
         return self.log.diagnostics
 
     def diagnostics_at(self, step: int) -> list[DiagnosticsRow]:
-        """Those of one evaluation."""
+        """Diagnostics of one evaluation."""
         return [row for row in self.log.diagnostics if row.step == step]
 
     @property

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pending:
-    """A row that lacks its evaluation."""
+    """A row whose evaluation is not complete."""
 
     values: dict[str, Any]
     """The values of the row that were known when it was started."""
     acted: int
-    """Actions that the policy had chosen in training by then."""
+    """Number of actions that the policy had chosen in training by then."""
     snapshot: Snapshot
     diagnostics: list[DiagnosticsRow] = field(default_factory=list)
-    """Of its step; they lack the critic bias."""
+    """Diagnostics of its step, without the critic bias."""
 
     def __post_init__(self) -> None:
         unknown = ("return_mean", "return_std", "return_min", "return_max", "length_mean", "full_flops")
@@ -56,7 +56,7 @@ class RunLog:
         self.row_step, self.row_seconds = 0, 0.0
 
     def state(self) -> State:
-        """Counters, and the rows whose evaluation is not back yet."""
+        """Counters and pending rows."""
         values = {
             "evaluation_steps": self.evaluation_steps,
             "row_step": self.row_step,
@@ -78,13 +78,13 @@ class RunLog:
         return state
 
     def load_state(self, state: State, agent: Agent) -> None:
-        """Continues from what `state` gave; the rows that were done are the store's."""
+        """Restores what `state` returned; complete rows come from the store."""
         self.evaluation_steps = state.whole("evaluation_steps")
         self.row_step, self.row_seconds = state.whole("row_step"), state.number("row_seconds")
         self.pending = deque()
         for number, row in enumerate(state.tables("pending")):
             snapshot = Snapshot.with_state(agent, row["values"]["step"], state.part(f"pending.{number}."))
-            snapshot.network()  # ValueError if it is none
+            snapshot.network()  # ValueError if it is invalid
             diagnostics = [DiagnosticsRow(**values) for values in row.get("diagnostics", [])]
             snapshot = snapshot.with_critics(agent, _saved_critics(agent, state, number))
             self.pending.append(Pending(row["values"], row["acted"], snapshot, diagnostics))
@@ -96,7 +96,7 @@ class RunLog:
 
     @property
     def last_step(self) -> int | None:
-        """Of the last row that there is, or will be."""
+        """Step of the last row, complete or pending."""
         if self.pending:
             return int(self.pending[-1].values["step"])
         return self.rows[-1].step if self.rows else None
@@ -159,18 +159,18 @@ def _saved_critics(agent: Agent, state: State, number: int) -> dict[str, Critic]
     for name in agent.critic_names:
         if arrays := state.part(f"pending_critics.{number}.{name}."):
             critics[name] = Critic.with_arrays(agent.networks[name], arrays)
-            critics[name].network()  # ValueError if it is none
+            critics[name].network()  # ValueError if it is invalid
     return critics
 
 
 def _with_bias(row: DiagnosticsRow, rows: list[DiagnosticsRow], evaluation: Evaluation) -> DiagnosticsRow:
-    """A critic's bias belongs to its last layer."""
+    """Adds the bias of critics to the rows of their last layers."""
     last = max(other.layer for other in rows if other.network == row.network)
     return replace(row, q_bias=evaluation.q_bias.get(row.network)) if row.layer == last else row
 
 
 def own_memory_mb() -> float:
-    """Memory of this process; its peak if the system reports nothing better."""
+    """Memory of this process; its peak if the system reports only that."""
     with suppress(OSError), open("/proc/self/status") as status:
         for line in status:
             if line.startswith("RssAnon:"):

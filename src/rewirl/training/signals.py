@@ -12,7 +12,7 @@ SAVE = signal.SIGUSR1
 
 
 class Signals:
-    """Within the block a signal is only recorded; a second Ctrl-C ends the process (`hard`) or raises at once.
+    """Within the block a signal is only recorded; a second Ctrl-C ends the process (`hard`) or raises immediately.
 
     Only the main thread may have handlers; in others nothing is recorded. Ignored signals (nohup) stay ignored.
     """

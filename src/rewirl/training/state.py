@@ -1,4 +1,4 @@
-"""The state of a run between two steps: each part of a run saves and reads its own."""
+"""The state of a run between two steps. Each part of a run saves and restores its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Arrays = dict[str, NDArray[np.generic]]
 
 
 class State:
-    """Values that JSON can hold, and arrays, all by name. A value is read as the type that it must have.
+    """JSON values and arrays, by name. Reading a value checks its type.
 
     >>> state = State({"step": 3, "seconds": 1.5})
     >>> state.whole("step")
@@ -32,7 +32,7 @@ class State:
         self._read: set[str] = set()
 
     def add(self, other: State) -> None:
-        """All that another part saved."""
+        """The state of another part."""
         self.values |= other.values
         self.arrays |= other.arrays
 
@@ -78,7 +78,7 @@ class State:
         return table
 
     def unread(self) -> list[str]:
-        """Values that nobody asked for."""
+        """Names of values that have not been read."""
         return sorted(self.values.keys() - self._read)
 
     def _value(self, name: str) -> Any:
@@ -89,7 +89,7 @@ class State:
 
 
 def set_generator(generator: np.random.Generator, state: dict[str, Any]) -> None:
-    """ValueError for what is not the state of such a generator."""
+    """Checks a generator's state; ValueError if it is invalid."""
     try:
         generator.bit_generator.state = state
     except (TypeError, KeyError, OverflowError, AttributeError) as error:

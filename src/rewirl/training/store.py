@@ -22,7 +22,7 @@ class Store(Protocol):
     limit: int
     """Steps from one checkpoint to the next, at most."""
     finished: bool
-    """Whether everything that follows the last step is written."""
+    """Whether everything after the last step is written."""
 
     @property
     def folder(self) -> Path: ...
@@ -52,7 +52,7 @@ class Store(Protocol):
     def running(self, step: int) -> None: ...
 
     def finish(self, run: Run) -> None:
-        """All steps are made."""
+        """All steps are done."""
 
     def ended(self, step: int, done: bool, error: BaseException | None) -> None:
         """`train` ends, for whatever reason."""

@@ -80,7 +80,7 @@ def name_of(config: RunConfig) -> str:
 
 
 def welcome(run: Run) -> str:
-    """What the user is about to see."""
+    """A short introduction."""
     cheetah, costs, rule = run.config.task == PRESET["task"], run.costs, run.config.wiring().rule
     lines = [
         "A cheetah with six joints learns to run. It is rewarded for speed and told nothing else."

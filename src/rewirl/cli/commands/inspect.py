@@ -32,7 +32,7 @@ EXAMPLES = (
     "rewirl inspect runs/Humanoid-v5/ds-td3-seed1 --features 40 --episodes 0",
 )
 BAR = 12
-"""Characters of a full bar."""
+"""Width of a full bar in characters."""
 
 
 def arguments(parser: Parser) -> None:
@@ -84,7 +84,7 @@ def report(seen: Inspection, features: int) -> RenderableType:
 
 
 def headline(seen: Inspection) -> list[RenderableType]:
-    """Which agent it is."""
+    """Name and origin of the agent."""
     policy, info = seen.policy, seen.info
     task = policy.task or "an unknown task"
     method, step = policy.metadata.get("method", policy.algorithm), seen.actor.step

@@ -1,4 +1,4 @@
-"""List list runs and their state."""
+"""List runs and their state."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _film(args: argparse.Namespace, policy: Policy, task: str) -> None:
         with ExitStack() as stack, console.status("filming") as status:
             films = [stack.enter_context(filmed(path, fps)) for path in paths]
             for steps in _steps(args, policy, env, task, console):
-                # As many frames as this step covers: rendering is what takes long.
+                # One picture for all frames that this step covers, because rendering is slow.
                 for _ in range(math.ceil(steps * fps / pace) - frames):
                     frame = picture(env, task, wanted)
                     frames, shape = frames + 1, frame.shape[:2]
@@ -148,7 +148,7 @@ def _film(args: argparse.Namespace, policy: Policy, task: str) -> None:
 
 
 def _steps(args: argparse.Namespace, policy: Policy, env: Env, task: str, console: Console) -> Iterator[int]:
-    """Yields the steps of the episodes until the time is over, and prints the return of each episode."""
+    """Yields the steps of the episodes until the time limit, and prints the return of each episode."""
     pace, total, length = fps_of(env), 0.0, 0
     for steps, moment in enumerate(moments(policy, Environment(env, task, scaled=True), args.episodes, args.seed), 1):
         total, length = total + moment.reward, length + 1

@@ -37,7 +37,7 @@ def arguments(parser: Parser) -> None:
         "--out", type=Path, required=True, metavar="DIR", help="Folder of the report; an existing report is replaced"
     )
     parser.add_argument(
-        "--title", default="Dynamic sparse training", help="The page's (default: Dynamic sparse training)"
+        "--title", default="Dynamic sparse training", help="Title of the page (default: Dynamic sparse training)"
     )
     parser.add_argument("--seed", type=whole, default=0, metavar="N", help="Random seed of the bootstrap (default: 0)")
     parser.add_argument(

@@ -1,7 +1,7 @@
 """Train all runs of an experiment in parallel. Repeating the command does only what is missing.
 
-GRID is a preset (`rewirl sweep` lists them) or your own TOML file. Each run has a normal run folder. A run that exists
-already, under whatever name, is not trained again. A run that fails does not stop the others.
+GRID is a preset (`rewirl sweep` lists them) or your own TOML file. Each run has a normal run folder. A run that already
+exists, under any name, is not trained again. A run that fails does not stop the others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EXAMPLES = (
 
 
 def arguments(parser: Parser) -> None:
-    """The runs, where they go, and how many run in parallel."""
+    """The runs, their folder, and the number of parallel runs."""
     parser.add_argument("grid", nargs="?", metavar="GRID", help="Preset such as paper/td3, or a TOML file")
     parser.add_argument("--list", action="store_true", help="List the presets")
     parser.add_argument(
@@ -46,7 +46,7 @@ def arguments(parser: Parser) -> None:
         "--dir", type=Path, default=Path("runs"), metavar="RUNS", help="Folder for the runs (default: runs)"
     )
     parser.add_argument("--jobs", type=whole, metavar="N", help="Number of parallel runs (default: one per core)")
-    narrow = parser.add_argument_group("a part of the grid")
+    narrow = parser.add_argument_group("part of the grid")
     for flag, read, metavar, meaning in (
         ("--tasks", str, "TASK", "Only these tasks of the grid"),
         ("--methods", str, "METHOD", "Only these methods of the grid"),
@@ -139,7 +139,7 @@ def _say_before(made: Plan, console: Console) -> None:
 
 
 def _conclude(sweep: Sweep) -> None:
-    """Raises what the exit code means, in one sentence."""
+    """Raises an error with the exit code of the sweep, if it is not 0."""
     jobs, again = len(sweep.plan.jobs), f"to continue, repeat the command:  {_command(sys.argv)}"
     done = sweep.plan.count("done")
     bad = sweep.of("failed", "blocked")

@@ -1,4 +1,4 @@
-"""List the tasks that are known to work. Any other Gymnasium task with a flat Box observation works too."""
+"""List the tasks that are known to work. Other Gymnasium tasks with a flat Box observation work too."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Train an agent on a task. If the run is stopped or killed, the same command resumes it.
 
 METHOD is one of `rewirl methods`. TASK is one of `rewirl tasks`, or any Gymnasium task with a flat Box observation and
-a bounded Box action. Options that are not given have the paper's values.
+a bounded Box or a Discrete action. Options that are not given have the paper's values.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def carry_out(
 
 
 def given(args: argparse.Namespace) -> dict[str, Any]:
-    """The given flags that belong to a run's config."""
+    """The given flags that are fields of a run's config."""
     names = {"method", "task", *all_hints()}
     return {name: value for name, value in vars(args).items() if name in names and value is not None}
 
@@ -104,7 +104,7 @@ def given(args: argparse.Namespace) -> dict[str, Any]:
 def words_of(
     args: argparse.Namespace, flags: Mapping[str, Any], usual: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What file and flags say of a run: flags override the file, the file overrides `usual`."""
+    """The options of a run: flags override the file, the file overrides `usual`."""
     words = overlay(usual or {}, config_file(args.config) if args.config else {})
     words = overlay(words, flags)
     for name in ("method", "task"):
@@ -114,7 +114,7 @@ def words_of(
 
 
 def as_long_random(config: RunConfig, words: Mapping[str, Any], folder: Path) -> RunConfig:
-    """A run that is to be longer than it was keeps its random steps, unless other ones are asked for."""
+    """A run that is extended keeps its random steps, unless other ones are given."""
     if not (folder / "config.toml").exists():
         return config
     known = inspect_run(folder).config
@@ -131,7 +131,7 @@ def config_of(words: Mapping[str, Any]) -> RunConfig:
 
 
 def folder_of(args: argparse.Namespace, config: RunConfig) -> Path:
-    """Where the run is, or will be."""
+    """The folder of the run, which may not exist yet."""
     if args.run_dir is not None:
         if ".." in args.run_dir.parts:
             raise Refused(f"--run-dir must not go up with '..': write {args.run_dir.resolve()} instead")
@@ -189,7 +189,7 @@ def _default_of(kind: type, name: str) -> str:
 
 
 def _by_algorithm(value_of: Callable[[Method], str]) -> str:
-    """One value where all algorithms have the same, else which has which."""
+    """One default if all algorithms share it, otherwise the default of each."""
     values = {name.upper(): value_of(method) for name, method in algorithms().items()}
     if len(set(values.values())) == 1:
         return next(iter(values.values()))

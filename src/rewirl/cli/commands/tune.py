@@ -42,7 +42,7 @@ SEARCHED = ("seed", "sparsity", "lambdas", "eta", "adapt_every")
 
 
 def arguments(parser: Parser) -> None:
-    """What is tuned, for how long, and within which bounds."""
+    """The method and task, the length of the search, and its bounds."""
     parser.add_argument("method", metavar="METHOD", help="A sparse method, e.g. ds-td3")
     parser.add_argument("task", metavar="TASK", help="E.g. Hopper-v5")
     parser.add_argument("--trials", type=whole, default=20, metavar="N", help="Number of trials (default: 20)")

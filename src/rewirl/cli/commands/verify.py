@@ -19,7 +19,7 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints what is wrong, or that nothing is."""
+    """Prints the problems, or that all files are intact."""
     if not (args.run / "config.toml").exists():
         raise Refused(f"{args.run} is not a run folder: it has no config.toml (rewirl list shows where runs are)")
     wrong = verify(args.run)

@@ -1,4 +1,4 @@
-"""What commands share: parser, output, tables, and the displays before, during and after a run.
+"""Shared code of commands: parser, output, tables, and the displays before, during and after a run.
 
-No command lives here.
+Commands are in `commands/`.
 """

@@ -27,11 +27,11 @@ SAMPLE = 48
 
 
 class Film(Protocol):
-    """Takes frames of one size."""
+    """The interface of a recorder; frames have one size."""
 
     def add(self, frame: Frame) -> None: ...
     def end(self) -> None:
-        """Writes what is not written yet."""
+        """Writes all remaining frames."""
         ...
 
     def close(self) -> None:

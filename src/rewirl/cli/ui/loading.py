@@ -1,4 +1,4 @@
-"""Importing modules: a second in which no work has started and much can go wrong."""
+"""Importing modules with readable errors, and without interruption by signals."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rewirl.errors import Refused
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Delays Ctrl-C until imports are complete; reports in one sentence what cannot be loaded.
+    """Delays Ctrl-C until imports are complete; reports a failed import in one sentence.
 
-    In the middle of an import Ctrl-C would surface as whatever the module turns it into: in MuJoCo, a task that could
-    not be created, or a crash; and processes started to find a library would each print a traceback.
+    During an import Ctrl-C may be turned into another error (in MuJoCo a task that cannot be created, or a crash), and
+    child processes that search for a library would each print a traceback.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -1,4 +1,4 @@
-"""Standard output and error that may disappear: `rewirl train … | head`, a closed terminal, a full disk."""
+"""Standard output and error that may fail: `rewirl train … | head`, a closed terminal, a full disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rewirl.errors import Failed
 
 
 class _Output(io.FileIO):
-    """One of the two. Failing to write ends the command if its output is its result, not if it is only a display."""
+    """One of the two streams. A failed write ends the command if the output is its result, but not if it is only a
+    display."""
 
     def __init__(self, descriptor: int, *, needed: bool) -> None:
         super().__init__(descriptor, "wb", closefd=False)
@@ -56,7 +57,7 @@ def outputs() -> Iterator[None]:
 
 
 def only_shown() -> None:
-    """From here on output is only a display: if it cannot be written, the work continues."""
+    """Declares further output a display: if it cannot be written, the work continues."""
     if _stdout is not None:
         sys.stdout.flush()
         _stdout.needed = False
@@ -66,7 +67,7 @@ def _opened(stream: TextIO | None, *, needed: bool) -> tuple[TextIO, _Output]:
     """`stream` wrapped in an `_Output`; discarded if it was closed from the start (>&-)."""
     descriptor = os.open(os.devnull, os.O_WRONLY) if stream is None else stream.fileno()
     raw = _Output(descriptor, needed=needed)
-    # errors: a λ that the output cannot encode is no reason to fail.
+    # errors: a λ that the output cannot encode must not fail.
     encoding = getattr(stream, "encoding", None) or "utf-8"
     text = io.TextIOWrapper(io.BufferedWriter(raw), encoding, "replace", line_buffering=True)
     return text, raw

@@ -17,7 +17,7 @@ from rewirl.training.config import hints, meanings_of
 
 
 class _Help(RawDescriptionRichHelpFormatter):
-    """Colours on a terminal, none elsewhere; headings as they are written."""
+    """Help with colours on terminals only, and headings as written."""
 
     group_name_formatter = str
     text_markup = help_markup = False  # [video] is the name of an extra
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
             action="append",
             type=_imported,
             metavar="MODULE",
-            help="Import this module first; a task MODULE:TASK named by a file is not made without it",
+            help="Import this module first; needed for a task MODULE:TASK whose name comes from a file",
         )
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
@@ -87,7 +87,7 @@ def add_fields(
 
 
 class Several(argparse.Action):
-    """Of a flag whose every word is read by `listed`: all values in one list."""
+    """Collects the values of all words of a flag, each read by `listed`, in one list."""
 
     def __call__(
         self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
@@ -105,7 +105,7 @@ def listed(read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
 
 
 def _reader(hint: Any) -> tuple[Callable[[str], Any], str, bool]:
-    """How to parse a value of this type, its placeholder, and whether there are several."""
+    """The parser for values of this type, their placeholder, and whether the flag takes several."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         literals = [a for kind in inner if typing.get_origin(kind) is typing.Literal for a in typing.get_args(kind)]

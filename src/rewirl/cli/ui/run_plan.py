@@ -36,9 +36,9 @@ def sizes(config: RunConfig) -> tuple[int, Actions]:
 
 
 def unwirable(words: Mapping[str, Any]) -> str | None:
-    """Why the task's networks cannot have the requested links; None if something else is wrong.
+    """Explains why the task's networks cannot have the requested links; None if the problem is another one.
 
-    A config alone cannot tell: what is possible depends on the sizes of the task.
+    This depends on the sizes of the task, which a config does not have.
     """
     asked = {name: words[name] for name in ("sparsity", "lambdas", "block") if words.get(name) is not None}
     if ("sparsity" in asked) == ("lambdas" in asked):

@@ -39,7 +39,7 @@ def train(
     observers = [display(console), LogTo(logs)]
     if not (folder / "config.toml").exists():
         sizes(config)
-        with loading():  # tasks import what they need; a folder may be left at any time
+        with loading():  # tasks import modules; training in a folder can be interrupted at any time
             run = start(config, folder, observers=observers)
         opening = [welcome(run)] if welcome else []
         for line in (*opening, f"Results go to {folder}", *remarks(config)):

@@ -14,7 +14,7 @@ from rewirl.training.config import RunConfig
 from rewirl.training.observers.pace import duration
 
 Known = dict[RunConfig, Calibration]
-"""Cost of each kind of run."""
+"""Costs of runs with the same cost per step."""
 
 
 def check(plan: Plan) -> None:
@@ -66,7 +66,7 @@ def _totals(plan: Plan, known: Known, jobs: int | None, cores: int | None) -> It
     seconds = [cost.seconds(job.config, job.step) for job, cost in left]
     words = f"Time     {sum(seconds) / 3600:,.1f} hours on one core"
     if jobs is not None:
-        # At least as long as the longest run; a run that starts from another's policy comes after it.
+        # At least the time of the longest chain: a run that starts from another's policy follows it.
         longest = max(_with_source(job, known) for job, _ in left)
         together = max(sum(seconds) / min(jobs, cores or jobs, len(left)), longest)
         words += f", {duration(together)} with {jobs} at a time"

@@ -11,7 +11,7 @@ from rewirl.platforms import SYSTEMS
 
 
 def versions() -> str:
-    """What to paste into a bug report."""
+    """Versions and settings for a bug report."""
     rows = {
         "rewirl": version("rewirl"),
         "compiler": nn.compiler,

@@ -1,4 +1,4 @@
-"""What came of runs: loading, grouping, metrics, statistics, comparisons, and how the wiring changed.
+"""Analysis of runs: loading, grouping, metrics, statistics, comparisons, and changes of the wiring.
 
-No tables, figures or pages: those are in `report/`.
+Tables, figures and pages are in `report/`.
 """

@@ -1,4 +1,4 @@
-"""Over tasks: normalised scores, their IQM, probabilities of improvement and performance profiles."""
+"""Aggregates over tasks: normalised scores, IQM, probabilities of improvement and performance profiles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TAUS = 61
 
 @dataclass(frozen=True)
 class Improvement:
-    """How probably one method beats another."""
+    """The probability that one method beats another."""
 
     label: str
     other: str
@@ -39,7 +39,7 @@ class Aggregates:
 
     tasks: tuple[str, ...]
     iqm: dict[str, Estimate]
-    """Of normalised scores, by method."""
+    """Performance profiles of normalised scores, by method."""
     profiles: dict[str, Profile]
     improvements: tuple[Improvement, ...]
     notes: tuple[str, ...]
@@ -85,7 +85,7 @@ def aggregate(comparison: Comparison) -> Aggregates:
 
 
 def _improvements(tasks: Sequence[TaskComparison], labels: Sequence[str], seed: int) -> list[Improvement]:
-    """Each sparse method against its dense counterpart, each that rewires also against the static one."""
+    """Compares each sparse method with its dense counterpart, and each rewired one also with the static one."""
     found: dict[tuple[str, str], list[tuple[int, str, Floats, Floats]]] = {}
     for task in tasks:
         for standing in task.standings:
@@ -102,7 +102,7 @@ def _improvements(tasks: Sequence[TaskComparison], labels: Sequence[str], seed: 
 
 
 def _others(standing: Standing, task: TaskComparison) -> Iterator[tuple[str, Floats]]:
-    """What a method is held against, and the returns of that at the same step."""
+    """The counterpart of a method, with its returns at the same step."""
     if standing.reference_metrics and standing.reference and not standing.group.dense:
         yield standing.reference.label, np.array([run.final_return for run in standing.reference_metrics])
     if standing.group.method.rule.name not in ("dense", "static"):

@@ -1,4 +1,4 @@
-"""Methods compared on each task: every number of a report, and what to know about it."""
+"""Comparison of methods on each task: all numbers of a report, with notes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Standing:
     """One method on one task, measured at one step."""
 
     at: int
-    """That step: its task's, or the last that it and its dense counterpart both reached."""
+    """The step: its task's, or the last one that it and its dense counterpart both reached."""
     group: Group
-    """Its runs that reached the step."""
+    """The runs that reached the step."""
     metrics: tuple[RunMetrics, ...]
     """Of each of those."""
     reference: Group | None
-    """The dense method that it is measured against, its runs that reached the step; itself for a dense one."""
+    """The dense counterpart with its runs that reached the step; for a dense method, itself."""
     reference_metrics: tuple[RunMetrics, ...]
     """Of each of those, at the same step."""
     level: float | None
-    """That method's final return."""
+    """Final return of the dense counterpart."""
     reached: int | None
-    """Steps until the mean curve came to that level; None if it never did."""
+    """Steps until the mean curve reached that return; None if it never did."""
     dense_within: tuple[int, float] | None
-    """How far the dense method came with as many FLOPs, and its return there; None for a dense one."""
+    """Step and return of the dense method after as many FLOPs; None for a dense method."""
     iqm: Estimate
     """Of the final return."""
 
@@ -64,17 +64,17 @@ class Standing:
         return mean_std(self.returns)
 
     def mean(self, name: str) -> float | None:
-        """Of a metric, over the runs that have it."""
+        """Mean of a metric over the runs that have it."""
         return mean_of(self.metrics, name)
 
     @property
     def paper(self) -> paper.PaperFigures | None:
-        """What the paper has for it."""
+        """The paper's results for it."""
         return paper_of(self.group)
 
 
 def paper_of(group: Group) -> paper.PaperFigures | None:
-    """What the paper has for a method on a task: only for its own settings."""
+    """The paper's results for a method on a task, if the settings are the paper's."""
     if group.settings and not (group.hard and len(group.settings) == len(HARD)):
         return None
     return paper.figures(group.method.name, group.task, group.hard)
@@ -88,33 +88,33 @@ class TaskComparison:
     at: int
     """The step of the comparison."""
     groups: tuple[Group, ...]
-    """All runs, those too that are not compared."""
+    """All runs, including those that are not compared."""
     standings: tuple[Standing, ...]
-    """Of all methods that are compared, those too that did not reach the step."""
+    """All compared methods, including those that did not reach the step."""
     untrained: float
     """Mean return before training, over the runs that reached the step."""
 
     @property
     def drawn_window(self) -> int:
-        """Evaluations that a point of its drawn curves averages."""
+        """Number of evaluations averaged by a point of its curves."""
         return drawn_window(max(len(run.steps) for group in self.groups for run in group.runs))
 
     def __getitem__(self, label: str) -> Standing:
         return next(standing for standing in self.standings if standing.label == label)
 
     def has(self, label: str) -> bool:
-        """Whether a method is compared at all."""
+        """Whether any method is compared."""
         return any(standing.label == label for standing in self.standings)
 
     @property
     def abreast(self) -> tuple[Standing, ...]:
-        """Of the methods that reached the step of the comparison: these can be compared with each other."""
+        """The methods that reached the step of the comparison, and can therefore be compared with each other."""
         return tuple(standing for standing in self.standings if standing.at == self.at)
 
     @property
     def unit(self) -> float | None:
-        """What a normalised score of 1 is, above the untrained: the first dense method's return; None if it learned
-        nothing, or there is none."""
+        """The return with normalised score 1, minus that of the untrained agent: from the first dense method. None if
+        there is none, or if it learned nothing."""
         dense = next((standing for standing in self.abreast if standing.group.dense), None)
         if dense is None or dense.mean_std[0] <= self.untrained:
             return None
@@ -129,12 +129,12 @@ class TaskComparison:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """All that a report says in numbers."""
+    """All numbers of a report."""
 
     tasks: tuple[TaskComparison, ...]
     notes: tuple[str, ...]
     seed: int
-    """Of every bootstrap."""
+    """Random seed of every bootstrap."""
     wall_clock: bool = False
     """Whether the runs were timed alone, so that their wall-clock times can be compared."""
 
@@ -177,7 +177,7 @@ def compare(loaded: Loaded, seed: int = 0, at: int | None = None, *, wall_clock:
 
 
 def _pairs(groups: Sequence[Group]) -> list[tuple[Group, Group | None]]:
-    """Each group with its dense counterpart: of the dense groups, only those with which it shares the most steps."""
+    """Each group with its dense counterpart: among dense groups, one with which it shares the most steps."""
     pairs = []
     for group in groups:
         dense = [other for other in groups if other.dense and other.method.algorithm == group.method.algorithm]
@@ -198,7 +198,7 @@ def _task(
 
 
 def _standing(group: Group, dense: Group | None, step: int, seed: int) -> Standing | None:
-    """None where no run was evaluated up to the step."""
+    """None if no run was evaluated up to the step."""
     at = min(step, group.reach, group.reach if dense is None else dense.reach)
     kept = cut(group, at)
     if not kept.runs:

@@ -17,7 +17,7 @@ from rewirl.experiments.paper.published import TASKS
 from rewirl.training.config import BY_LENGTH, LINKS, REWIRING, RunConfig
 
 NO_VARIANT = RunConfig.FREE | {"method", "task", "seed", "eval_every", "eval_episodes"}
-"""Fields of a config that do not make another variant of a method."""
+"""Fields of a config that do not define a variant of a method."""
 HARD = {"tau": 1.0, "target_interval": 1000}
 """The paper's hard target updates."""
 SHORT = {"adapt_every": "e", "eta": "η", "gamma": "γ", "tau": "τ", "alpha": "α"}
@@ -33,7 +33,7 @@ class MeanCurve(NamedTuple):
     std: Floats
     """Over seeds, ddof = 0."""
     n: Ints
-    """Runs that came so far."""
+    """Number of runs that reached each step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Group:
     task: str
     label: str
     settings: Settings
-    """What is not the method's default."""
+    """Settings that differ from the method's defaults."""
     runs: tuple[TrainedRun, ...]
 
     @property
@@ -65,7 +65,7 @@ class Group:
 
     @property
     def reach(self) -> int:
-        """The step that its furthest run came to."""
+        """The step of its longest run."""
         return max(run.reach for run in self.runs)
 
     @property
@@ -80,8 +80,8 @@ class Group:
         return f"n = {len(self.runs)}" + (f" ({notes})" if notes else "")
 
     def curve(self, column: str = "return_mean", window: int = 1) -> MeanCurve:
-        """The mean over seeds at every step at which all runs that came so far were evaluated, as long as these are
-        half of all or more: the mean of the few that go on further would jump to where they are. Each run is smoothed
+        """The mean over seeds at every step at which all runs that reached it were evaluated, as long as these are
+        at least half of all: otherwise the mean would jump to the few that are left. Each run is smoothed
         over `window` evaluations first."""
         lasts = np.array([run.last for run in self.runs])
         seen = [set(run.steps.tolist()) for run in self.runs]
@@ -107,8 +107,8 @@ class Group:
         return MeanCurve(np.array(steps, dtype=np.int64), mean, std, n)
 
     def along(self, column: str) -> Floats:
-        """What the mean curve had taken of something at each of its steps. Of time only as long as all runs go on: the
-        mean of those that are left would jump to theirs."""
+        """Mean cost at each step of the mean curve. Times are given only while all runs continue: otherwise the mean
+        would jump to the few that are left."""
         curve = self.curve(column)
         return np.where(curve.n == len(self.runs), curve.mean, np.nan) if column == "seconds" else curve.mean
 
@@ -146,7 +146,7 @@ def grouped(runs: Sequence[TrainedRun]) -> tuple[tuple[Group, ...], tuple[str, .
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
-    """For sorting texts with whole numbers in them by those: 500 before 2000."""
+    """Sorts texts by the whole numbers in them: 500 before 2000."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
 
 
@@ -157,11 +157,11 @@ def _task_order(task: str) -> tuple[int, str]:
 
 
 def settings_of(run: TrainedRun) -> Settings:
-    """What differs in a run from the defaults of its method on its task."""
+    """Settings of a run that differ from the defaults of its method on its task."""
     given = run.config.items()
     default = RunConfig.resolve(method=run.config.method, task=run.config.task).items()
     default.setdefault("adapt_every", RunConfig.adapt_every)  # a method that never rewires has it only if it recycles
-    # Of settings that follow from the length of a run, what this run would have by default is no difference either.
+    # Settings that follow from the length of a run do not count as differences if they are the default for it.
     by_length = RunConfig.resolve(**{name: value for name, value in given.items() if name not in BY_LENGTH}).items()
     if run.start is not None:
         given = {**given, "initial_samples": run.start}
@@ -175,7 +175,8 @@ def settings_of(run: TrainedRun) -> Settings:
 
 
 def labels_of(variants: Sequence[tuple[str, Settings]]) -> dict[tuple[str, Settings], str]:
-    """A name for each variant of a method: the method's where there is but one, else with what tells them apart.
+    """Labels of the variants of a method: the method's name if there is only one, otherwise with the settings that
+    differ.
 
     >>> variants = [("ds-td3", ()), ("ds-td3", (("adapt_every", 200),)), ("td3", (("lr", 0.1),))]
     >>> list(labels_of(variants).values())
@@ -191,7 +192,7 @@ def labels_of(variants: Sequence[tuple[str, Settings]]) -> dict[tuple[str, Setti
 
 
 def _words(settings: Mapping[str, Any], differing: Mapping[str, Any]) -> list[str]:
-    """Hard target updates are always said: the paper has figures with and without."""
+    """Hard target updates are always part of the label, because the paper shows both."""
     words = ["hard"] if is_hard(settings) else []
     return words + [_word(key, value) for key, value in differing.items() if not (words and key in HARD)]
 
@@ -219,14 +220,14 @@ def is_hard(settings: Mapping[str, Any]) -> bool:
 
 
 def counterpart(group: Group, groups: Iterable[Group]) -> Group | None:
-    """The dense group that a group is measured against: the same task and algorithm, and the same settings beside the
-    wiring if there is such a one."""
+    """The dense counterpart of a group: the same task and algorithm and, if possible, the same settings except the
+    wiring."""
     dense = [other for other in groups if other.dense and _same_problem(group, other)]
     return _most_alike(group, dense, (*LINKS, *REWIRING))
 
 
 def static_counterpart(group: Group, groups: Iterable[Group]) -> Group | None:
-    """The same with a wiring that stays: as many links, and the same settings beside if there is such a one."""
+    """The static counterpart: as many links and, if possible, the same other settings."""
     mine = dict(group.settings)
     static = [
         other
@@ -244,7 +245,7 @@ def _same_problem(group: Group, other: Group) -> bool:
 
 def _most_alike(group: Group, others: Sequence[Group], but_for: Sequence[str]) -> Group | None:
     def settings(of: Group) -> set[tuple[str, Any]]:
-        # Who learned the policy that a run begins with is part of its method; for how long is a setting.
+        # The method of the initial policy is part of the run's method; its training time is a setting.
         return {
             (name, str(value).rpartition(" at ")[2] if name == "initial_samples" else value)
             for name, value in of.settings
@@ -255,5 +256,5 @@ def _most_alike(group: Group, others: Sequence[Group], but_for: Sequence[str]) -
 
 
 def cut(group: Group, step: int) -> Group:
-    """The group without the runs that have no evaluation up to a step, or did not come to it."""
+    """The group without runs that did not reach a step or have no evaluation up to it."""
     return replace(group, runs=tuple(run for run in group.runs if run.steps[0] <= step <= run.reach))

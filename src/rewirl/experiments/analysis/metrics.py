@@ -21,7 +21,7 @@ LCA_UNIT = 5000
 
 @dataclass(frozen=True)
 class RunMetrics:
-    """One run, measured up to a step. NaN is what was not logged."""
+    """Metrics of one run up to a step. NaN was not logged."""
 
     final_return: float
     """R: mean of the last ten evaluations."""
@@ -34,11 +34,11 @@ class RunMetrics:
     seconds: float
     """Wall-clock."""
     memory_mb: float
-    """The most at any evaluation."""
+    """Maximum over evaluations."""
 
 
 def final_return(returns: Floats, last: int = LAST) -> float:
-    """R: the mean of the last evaluations, of all where there are fewer.
+    """R: mean of the last ten evaluations; of all if there are fewer.
 
     >>> final_return(np.arange(20.0))
     14.5
@@ -47,7 +47,7 @@ def final_return(returns: Floats, last: int = LAST) -> float:
 
 
 def lca(returns: Floats) -> float:
-    """Area under the learning curve: the mean of all evaluations, the one before training included.
+    """Area under the learning curve: the mean of all evaluations, including the one before training.
 
     >>> lca(np.array([0.0, 1.0, 5.0]))
     2.0
@@ -56,15 +56,15 @@ def lca(returns: Floats) -> float:
 
 
 def steps_to_reach(steps: Ints, returns: Floats, level: float, window: int = LAST) -> int | None:
-    """The first step at which the smoothed returns are at `level`; None if they never are.
+    """The first step at which the smoothed returns reach `level`; None if they never do.
 
-    What is reached is the level of a final return, which is a mean of ten evaluations: so is what reaches it, and
-    before there are ten nothing does.
+    The level is a final return, a mean of ten evaluations. So it is compared with means of ten, and cannot be reached
+    before the tenth evaluation.
 
     >>> steps_to_reach(np.array([0, 5, 10]), np.array([0.0, 2.0, 4.0]), level=2.5, window=2)
     10
     """
-    # The last bits of a running sum must not make a curve miss the level that it defines itself.
+    # Rounding in a running sum must not keep a curve from the level that it defines itself.
     first = min(window, len(returns)) - 1
     reached = np.flatnonzero(smoothed(returns, window)[first:] >= level - 1e-9 * max(abs(level), 1.0))
     return int(steps[first + reached[0]]) if len(reached) else None
@@ -83,8 +83,8 @@ def measure(run: TrainedRun, until: int) -> RunMetrics:
 
 
 def within_flops(run: TrainedRun, flops: float) -> tuple[int, float] | None:
-    """The last step at which a run had taken no more FLOPs (the paper's count) than these, and its R there; None if it
-    did not log them."""
+    """The last step at which a run had used at most this many FLOPs (the paper's count), and its R there; None if they
+    were not logged."""
     affordable = np.flatnonzero(run.columns["paper_flops"] <= flops)
     if not len(affordable):
         return None
@@ -100,7 +100,7 @@ def group_steps_to_reach(group: Group, level: float, until: int) -> int | None:
 
 
 def mean_of(runs: Sequence[RunMetrics], name: str) -> float | None:
-    """Over the runs that logged it; None where none did.
+    """Mean over the runs that logged it; None if none did.
 
     >>> mean_of([RunMetrics(1, 1, 10, 1, 1, 1, float("nan"))], "memory_mb") is None
     True

@@ -1,4 +1,4 @@
-"""What to know before reading a report: missing seeds, runs that are short or differ. One sentence for each fact."""
+"""Notes of a report: missing seeds, short or differing runs. One sentence for each fact."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Groups = Mapping[str, Sequence[Group]]
 
 
 def about_machines(runs: Sequence[TrainedRun]) -> list[str]:
-    """Where the runs were timed on different machines."""
+    """A note if runs were timed on different machines."""
     found = differences(counted(runs, "machine"))
     return [f"Wall-clock times of different machines are mixed: {found}."] if found else []
 
 
 def about_runs(groups: Groups) -> list[str]:
-    """Missing seeds, runs that are not whole, runs that were evaluated otherwise."""
+    """Notes on missing seeds, unfinished runs, and runs with other evaluations."""
     lacking: dict[str, list[str]] = {}
     partial: dict[str, list[str]] = {}
     differently: dict[str, list[str]] = {}
@@ -97,7 +97,7 @@ def _seeds(seeds: Iterable[int]) -> str:
 
 
 def _places(group: Group) -> dict[str, list[TrainedRun]]:
-    """The runs that are not whole, by where they are and why."""
+    """Unfinished runs, by progress and reason."""
     found: dict[str, list[TrainedRun]] = {}
     for run in group.runs:
         if not run.whole:

@@ -1,4 +1,4 @@
-"""Numbers as a report prints them."""
+"""Formatting of numbers in reports."""
 
 from __future__ import annotations
 

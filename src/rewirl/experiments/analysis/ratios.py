@@ -1,4 +1,4 @@
-"""Each sparse method against its dense counterpart, on each task and over tasks, as ratios."""
+"""Ratios of each sparse method to its dense counterpart, on each task and over tasks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Ratios:
     returns: tuple[tuple[float, float], ...]
     """On each task, of the method and of its counterpart."""
     reached: int
-    """On how many of the tasks the final return of the counterpart was reached."""
+    """Number of tasks on which the final return of the counterpart was reached."""
     final_return: float | None
-    """None unless all returns are positive."""
+    """Ratio of returns; None unless all are positive."""
     lca: float | None
     links: float | None
     paper_flops: float | None
@@ -43,7 +43,7 @@ NUMBERS = ("final_return", "lca", "links", "paper_flops", "full_flops", "seconds
 
 
 def ratios(comparison: Comparison) -> list[Ratios]:
-    """Of each sparse method on each task that has its dense counterpart, at the last step that both reached."""
+    """Ratios of each sparse method on each task with its dense counterpart, at the last step that both reached."""
     out = []
     for task in comparison.tasks:
         for standing in task.standings:
@@ -85,8 +85,8 @@ def over_tasks(each: Iterable[Ratios]) -> list[Ratios]:
 
 
 def headline(each: Iterable[Ratios]) -> Ratios | None:
-    """The main finding: of a dynamic sparse method if there is one, of those compared at the latest step the one on
-    most tasks. Shorter runs, of whatever method and task, do not change it."""
+    """The main finding: of a dynamic sparse method if possible; among those compared at the latest step, the one on the
+    most tasks. Shorter runs do not change it."""
     together = over_tasks(each)
     return max(together, key=lambda item: (item.label.startswith("ds-"), item.at, len(item.tasks)), default=None)
 

@@ -1,4 +1,4 @@
-"""Means of the last few evaluations: of a curve that is drawn, and of one that has to reach a level."""
+"""Means of the last few evaluations, for drawn curves and for reaching a level."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LAST = 10
 
 
 def smoothed(values: Floats, window: int = LAST) -> Floats:
-    """At each evaluation the mean of the last `window`, of all so far where there are fewer: shape (evaluations,).
+    """At each evaluation, the mean of the last `window` evaluations, or of all so far: shape (evaluations,).
 
     >>> smoothed(np.array([0.0, 2.0, 4.0]), window=2)
     array([0., 1., 3.])
@@ -24,8 +24,8 @@ def smoothed(values: Floats, window: int = LAST) -> Floats:
 
 
 def drawn_window(evaluations: int) -> int:
-    """How many evaluations a point of a drawn curve averages: a tenth of all, at most as many as the final return, so
-    that a long curve ends at the return of the tables and a short one keeps its shape.
+    """Smoothing window of a drawn curve: a tenth of all evaluations, at most that of the final return. So a long curve
+    ends at the return of the tables, and a short one keeps its shape.
 
     >>> drawn_window(201), drawn_window(61), drawn_window(7)
     (10, 6, 1)

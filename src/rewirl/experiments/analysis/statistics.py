@@ -1,8 +1,8 @@
 """Estimates over seeds and tasks, with intervals: scores in, estimates out.
 
-Scores are a sequence of tasks, each an array of shape (runs,): tasks may have different numbers of runs, so that a
-missing seed is one score fewer and not a reason to throw away the others. With as many runs in every task the estimates
-are those of rliable (Agarwal et al., NeurIPS 2021), whose scores are one array of shape (runs, tasks).
+Scores are a sequence of tasks, each an array of shape (runs,): tasks may have different numbers of runs, so a
+missing seed does not discard the others. With equal numbers the estimates are those of rliable (Agarwal et al., NeurIPS
+2021), whose scores are one array of shape (runs, tasks).
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Scores = Sequence[Floats]
-"""Of each task, (runs,)."""
+"""Scores of each task, (runs,)."""
 
 REPS = 10_000
 """Resamples of a bootstrap."""
 SIZE = 0.95
-"""Of an interval."""
+"""Coverage of an interval."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its interval; no interval where there is nothing to resample."""
+    """An estimate with its interval; no interval if there is nothing to resample."""
 
     value: float
     low: float | None
     high: float | None
     n: int
-    """Runs that it comes from."""
+    """Number of runs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,7 @@ class Profile:
 
 
 def mean_std(scores: Floats) -> tuple[float, float | None]:
-    """Mean and standard deviation of (runs,) as the paper prints them, with ddof = 0, which is NumPy's default; no
-    deviation of one run.
+    """Mean and standard deviation of (runs,), with ddof = 0, NumPy's default; None as the deviation of one run.
 
     >>> mean_std(np.array([1.0, 3.0])), mean_std(np.array([5.0]))
     ((2.0, 1.0), (5.0, None))
@@ -78,8 +77,8 @@ def iqm(scores: Scores, seed: int, reps: int = REPS) -> Estimate:
 
 
 def probability_of_improvement(x: Scores, y: Scores, seed: int, reps: int = REPS) -> Estimate:
-    """How probable it is that a run of X is better than one of Y on the same task, averaged over tasks; an equal score
-    is half a win. X and Y have the same tasks, and any number of runs.
+    """Probability that a run of X is better than one of Y on the same task, averaged over tasks; ties count half. X and
+    Y have the same tasks, and any number of runs.
 
     >>> probability_of_improvement([np.array([1.0, 3.0])], [np.array([2.0, 0.0])], seed=0).value
     0.75

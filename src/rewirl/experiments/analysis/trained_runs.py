@@ -1,4 +1,4 @@
-"""Run folders as data: what each run measured, and what is missing."""
+"""Run folders as data, with notes on missing parts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 NEEDED = ("step", "return_mean")
-"""Columns of evaluations.csv without which there is no curve."""
+"""Required columns of evaluations.csv."""
 WANTED = ("seconds", "memory_mb", "links", "paper_flops", "full_flops")
-"""Columns that older versions may lack: they are NaN then."""
+"""Columns that older versions may lack; NaN if missing."""
 DIAGNOSED = {
     "policy_dormant": "dormant neurons, policy",
     "critic_dormant": "dormant neurons, critics",
@@ -39,9 +39,9 @@ DIAGNOSED = {
     "critic_rank": "effective rank, critics",
     "critic_bias": "critic bias",
 }
-"""Columns from diagnostics.csv, and their names for people: NaN where there is none."""
+"""Columns from diagnostics.csv with names for display; NaN if missing."""
 UNKNOWN = "not recorded"
-"""Of a run from before something was."""
+"""Version of something that a run did not record."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +57,11 @@ class TrainedRun:
     columns: dict[str, Floats]
     """(evaluations,) each, by name: what `NEEDED`, `WANTED` and `DIAGNOSED` list but the step."""
     about: tuple[About, ...] = ()
-    """Its sessions; none where about.json is gone."""
+    """Its sessions; none if about.json is missing."""
     start: str | None = None
-    """Whose samples it began with, if not random ones."""
+    """Origin of its initial samples, if not random."""
     is_source: bool = False
-    """Whether other runs begin with its policy."""
+    """Whether other runs start with its policy."""
 
     @property
     def returns(self) -> Floats:
@@ -80,7 +80,7 @@ class TrainedRun:
 
     @property
     def reach(self) -> int:
-        """The step that it came to: its last one if it is whole, although it may be no step of an evaluation."""
+        """The last step: if it is complete, that of its config, which may not be a step of an evaluation."""
         return max(self.last, self.config.steps) if self.whole else self.last
 
     @cached_property
@@ -96,7 +96,7 @@ class TrainedRun:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Runs, and a sentence for each thing that someone who looks for a run should know."""
+    """Runs, and notes in sentences."""
 
     runs: tuple[TrainedRun, ...]
     notes: tuple[str, ...]
@@ -127,7 +127,7 @@ def load(paths: Iterable[Path]) -> Loaded:
 
 
 def _with_sources(runs: Sequence[TrainedRun]) -> list[TrainedRun]:
-    """Marks those whose policies others begin with, where the policies are left."""
+    """Marks runs whose policies other runs start with, if the policies still exist."""
     wanted = {run.config.initial_samples for run in runs} - {None}
     return [replace(run, is_source=_policy_content(run.folder) in wanted) for run in runs] if wanted else list(runs)
 
@@ -161,7 +161,7 @@ def _diagnosed(folder: Path, steps: Ints) -> dict[str, Floats]:
     try:
         rows = parse(DiagnosticsRow, whole_lines(read_bytes(folder / "diagnostics.csv")))
     except (OSError, ValueError):
-        rows = []  # of an older version, or damaged: the rest of the run is as good as ever
+        rows = []  # of an older version, or damaged: the rest of the run is valid
     return diagnosed(rows, steps)
 
 
@@ -206,7 +206,7 @@ def _from_checkpoint(folder: Path) -> tuple[About, ...]:
 
 
 def read_evaluations(content: bytes) -> tuple[Ints, dict[str, Floats]]:
-    """Steps and columns of an evaluations.csv of any version; ValueError for what is none.
+    """Steps and columns of an evaluations.csv of any version; ValueError if it is invalid.
 
     >>> steps, columns = read_evaluations(b"step,return_mean\\n0,-1.5\\n5000,20\\n")
     >>> steps, columns["return_mean"], columns["memory_mb"]
@@ -234,7 +234,7 @@ def _read(read: Callable[[str], float], text: str, column: str) -> float:
 
 
 def _start(folder: Path, config: RunConfig) -> str | None:
-    """Whose samples a run began with: the policy's method and age where its copy is left, else its hash."""
+    """Origin of a run's initial samples: the policy's method and steps if its copy exists, otherwise its hash."""
     given = config.initial_samples
     if given is None:
         return None
@@ -261,7 +261,7 @@ def counted(runs: Sequence[TrainedRun], what: str) -> dict[str, dict[str, int]]:
 
 
 def differences(counts: Mapping[str, Mapping[str, int]]) -> str:
-    """What of `counted` is not the same for all runs.
+    """The entries of `counted` that differ between runs.
 
     >>> differences({"numpy": {"2.0": 3}, "python": {"3.12": 1, "3.11": 2}})
     'python 3.11 (2 runs), 3.12 (1 run)'
@@ -275,7 +275,7 @@ def differences(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def _about_versions(runs: Sequence[TrainedRun]) -> list[str]:
-    """What differs between the runs in how they were made."""
+    """Differences in versions between the runs."""
     notes = []
     if found := differences(counted(runs, "versions")):
         notes.append(f"Runs of different versions are mixed: {found}.")

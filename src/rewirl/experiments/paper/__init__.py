@@ -1,4 +1,4 @@
 """The paper: its experiments as presets, and the numbers that it prints.
 
-Nothing here runs or computes.
+Running and computing are elsewhere.
 """

@@ -50,7 +50,7 @@ def in_paper(task: str) -> bool:
 
 
 def figures(method: str, task: str, hard: bool = False) -> PaperFigures | None:
-    """What the paper reports, whatever the task's version; None where it reports nothing.
+    """The paper's results for a task of any version; None if there are none.
 
     >>> figures("ds-td3", "HalfCheetah-v5")
     PaperFigures(final_return=11459.88, std=482.55, lca=1.956)

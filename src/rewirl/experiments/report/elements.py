@@ -1,4 +1,4 @@
-"""The small parts that a page is made of, as HTML."""
+"""Small HTML elements of the page."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class End(NamedTuple):
-    """Where a line ends, and what is written there."""
+    """End of a line, and its label."""
 
     x: float
     y: float
@@ -20,7 +20,7 @@ class End(NamedTuple):
 
 
 def label_ends(axis: Axes, ends: Sequence[End]) -> None:
-    """Names right of the ends of their lines, moved apart where they would meet."""
+    """Labels to the right of line ends, moved apart so that they do not overlap."""
     from matplotlib.patheffects import withStroke
 
     low, high = axis.get_ylim()
@@ -36,7 +36,7 @@ def label_ends(axis: Axes, ends: Sequence[End]) -> None:
             fontsize=7.5,
             va="center",
             annotation_clip=False,
-            path_effects=[withStroke(linewidth=2.5, foreground="white")],  # what ends early is written over lines
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],  # it may lie over other lines
         )
 
 

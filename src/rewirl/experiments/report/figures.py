@@ -58,7 +58,7 @@ Inks = Mapping[str, Ink]
 
 
 def cost_axes(comparison: Comparison) -> dict[str, str]:
-    """What returns are drawn against, and its name: whatever was logged, and time if the runs were timed alone."""
+    """Quantities on the x axis with their names: those logged, and time if the runs were timed alone."""
     return {
         column: name
         for column, name in COSTS.items()
@@ -68,7 +68,7 @@ def cost_axes(comparison: Comparison) -> dict[str, str]:
 
 
 def diagnosed_columns(task: TaskComparison) -> dict[str, str]:
-    """The diagnostics that some run of a task has, and their names."""
+    """The diagnostics that any run of a task has, with names."""
     runs = [run for group in task.groups for run in group.runs]
     return {
         column: name
@@ -80,7 +80,7 @@ def diagnosed_columns(task: TaskComparison) -> dict[str, str]:
 def figures(
     comparison: Comparison, aggregates: Aggregates, wiring: Sequence[WiringStudy], inks: Inks
 ) -> Iterator[tuple[str, Callable[[], Figure]]]:
-    """All figures, by the name of their files: what draws each."""
+    """Functions that draw the figures, by file name."""
     axes = cost_axes(comparison)
     if len(comparison.tasks) > 1:
         yield "curves", partial(_curves, comparison.tasks, inks)
@@ -107,7 +107,7 @@ def save(draw: Callable[[], Figure], path: Path) -> None:
     with matplotlib.rc_context(RC):
         figure = draw()
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # it is laid out now: three times would take three times as long
+        figure.set_layout_engine("none")  # laid out once here, instead of once per format
         for kind in KINDS:
             date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
             figure.savefig(path.with_name(f"{path.name}.{kind}"), dpi=DPI, metadata=date)

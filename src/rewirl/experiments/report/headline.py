@@ -1,4 +1,4 @@
-"""The main finding as sentences, each with the number that it is about."""
+"""The main finding as sentences, each with its number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Sentence(NamedTuple):
 
     before: str
     number: str
-    """What is printed large."""
+    """The part in large print."""
     after: str
 
     def __str__(self) -> str:
@@ -22,7 +22,7 @@ class Sentence(NamedTuple):
 
 
 def sentences(item: Ratios) -> list[Sentence]:
-    """What a method reaches and what it costs against its dense counterpart. What is not known has no sentence."""
+    """Return and costs of a method, relative to its dense counterpart; without sentences for unknown numbers."""
     dense = item.reference
     costs = (
         (item.links, "It has ", f" of the links of {dense}."),

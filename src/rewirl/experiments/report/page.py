@@ -1,4 +1,4 @@
-"""The page: one file that needs nothing else, for any screen, light or dark."""
+"""The HTML page: one self-contained file for any screen, light or dark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rewirl.experiments.report.style import Ink
 from rewirl.experiments.report.tables.table import Table
 
 SHOWN_NOTES = 6
-"""Before the rest is folded away."""
+"""Number shown before the rest is collapsed."""
 
 
 class Page:
@@ -126,7 +126,7 @@ class Page:
         return f'<div class=legend role=group aria-label="Methods on {text(task.task)}">{chips}</div>'
 
     def _all_methods(self) -> str:
-        """A legend without numbers of runs, for plots that have those elsewhere."""
+        """A legend without numbers of runs, for plots that show them in another place."""
         chips = "".join(
             f'<button type=button class=chip data-label="{text(label)}" aria-pressed=true>{swatch(ink)}{text(label)}'
             "</button>"

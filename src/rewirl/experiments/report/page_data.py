@@ -1,4 +1,4 @@
-"""What the page's plots are drawn from, as small as it can be."""
+"""Compact data for the page's plots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rewirl.experiments.analysis.wiring.study import WiringStudy
 from rewirl.experiments.report.style import Ink
 
 DIGITS = 5
-"""Significant ones of what is drawn: more cannot be seen."""
+"""Significant digits in plots: more are not visible."""
 
 
 def page_data(
@@ -102,7 +102,7 @@ def _wiring(study: WiringStudy) -> dict[str, Any]:
 
 
 def _numbers(values: Any, digits: int = DIGITS) -> list[float | None]:
-    """Rounded; None where there is no number.
+    """Rounded numbers; None instead of NaN.
 
     >>> _numbers(np.array([1234567.0, 0.1234567, float("nan")]))
     [1234600, 0.12346, None]

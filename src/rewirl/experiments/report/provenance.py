@@ -1,4 +1,4 @@
-"""Where the numbers come from: the exact commands, versions and machines of the runs."""
+"""Origin of the numbers: commands, versions and machines of the runs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rewirl.training.config import RunConfig
 
 
 def command_of(run: TrainedRun) -> str:
-    """The command that trains a run again, from its config: what is the default is left out."""
+    """The command that trains a run again, from its config, without default values."""
     config = run.config
     words = ["rewirl", "train", config.method, config.task, "--seed", str(config.seed)]
-    # How many steps are random by default depends on how many there are.
+    # The default of random steps depends on the number of steps.
     default = RunConfig.resolve(method=config.method, task=config.task, steps=config.steps).items()
     default["steps"] = RunConfig.steps
     for name, value in config.items().items():
@@ -31,7 +31,7 @@ def command_of(run: TrainedRun) -> str:
 
 
 def commands_of(runs: Sequence[TrainedRun]) -> list[str]:
-    """The command of each; those that would go to the same folder get names of their own."""
+    """The command of each run; runs that would share a folder get different names."""
     commands: list[str] = []
     taken: set[tuple[str, str]] = set()
     for run in runs:
@@ -82,7 +82,7 @@ def _flag(name: str, value: Any) -> list[str]:
 
 
 def facts(runs: Sequence[TrainedRun], what: str) -> list[tuple[str, str]]:
-    """Versions or machines of all sessions: each with how many runs it was, where they differ."""
+    """Versions or machines of all sessions; if they differ, with numbers of runs."""
     rows = []
     unknown = sum(not any(getattr(session, what) for session in run.about) for run in runs)
     for name, counts in counted(runs, what).items():

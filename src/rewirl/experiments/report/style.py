@@ -1,4 +1,4 @@
-"""One colour for each method, the same in every figure, told apart by the colour-blind, on light and on dark."""
+"""Colours of methods: the same in every figure, safe for the colour-blind, for light and dark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Ink:
 
 
 # Okabe and Ito's palette, darkened for white and lightened for black where its own contrast is too low. Dense is grey:
-# it is what all others are held against.
+# it is the reference.
 INKS = {
     "td3": Ink("#595959", "#c4c4c4"),
     "ds-td3": Ink("#0072b2", "#56b4e9"),

@@ -24,12 +24,12 @@ from rewirl.files import refuse_link, to_json
 
 PAGE, MARK = "index.html", "report.json"
 ENTRIES = (PAGE, MARK, "figures", "tables")
-"""All that a report's folder holds; what else is in it is left alone."""
+"""Content of a report folder; other files in it are kept."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """Where it is and what is in it."""
+    """Folder and content of a report."""
 
     page: Path
     figures: int
@@ -51,7 +51,8 @@ def check(out: Path) -> None:
 def write_report(
     comparison: Comparison, out: Path, title: str, command: str, tell: Callable[[str], None] = lambda _: None
 ) -> Written:
-    """A page, figures and tables in the folder `out`, over a report that is there. `tell` hears what is being done."""
+    """Writes a page, figures and tables into the folder `out`, replacing an existing report. `tell` receives
+    progress."""
     check(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -100,11 +101,11 @@ def _wiring(comparison: Comparison, notes: list[str], tell: Callable[[str], None
             found, problems = studies(group)
             out += found
             notes += problems
-    return sorted(out, key=lambda study: not study.moves)  # what moves is looked at first
+    return sorted(out, key=lambda study: not study.moves)  # checked before anything is moved
 
 
 def _mark(comparison: Comparison, title: str, command: str, notes: Sequence[str]) -> bytes:
-    """Says that the folder is a report, and of what."""
+    """Marks the folder as a report, and lists its runs."""
     return to_json(
         {
             "title": title,

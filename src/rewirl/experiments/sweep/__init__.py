@@ -1,4 +1,4 @@
-"""Sweeps: grids of runs, planning what is missing, and running it on this machine or on a Ray cluster.
+"""Sweeps: grids of runs, planning missing runs, and training them on this machine or on a Ray cluster.
 
 Results are evaluated in `analysis/`.
 """

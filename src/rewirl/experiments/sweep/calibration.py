@@ -19,18 +19,18 @@ SHAPES = (
     *("hidden", "batch", "policy_delay", "updates_per_step", "n_step", "layer_norm"),
     *("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block"),
 )
-"""What the time of a step depends on."""
+"""Settings that affect the time of a step."""
 SECONDS = 1.5
 """Of updates, per kind."""
 EPISODE = 1000
-"""Steps of an episode of a task that has no time limit: not known, so a round number."""
+"""Assumed length of episodes without a time limit."""
 ROW = 300
-"""Bytes of a row of evaluations.csv, about."""
+"""Approximate bytes of a row of evaluations.csv."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What one kind of run takes."""
+    """Measured costs of one kind of run."""
 
     random_step: float
     """Seconds of a step without learning."""
@@ -48,7 +48,7 @@ class Calibration:
     """Weights of dense networks of these widths."""
 
     def seconds(self, config: RunConfig, done: int = 0) -> float:
-        """What is left of a run after so many steps; episodes of an evaluation are taken as long as they may get."""
+        """Remaining seconds of a run after this many steps, with evaluation episodes of maximum length."""
         random = max(min(config.random_steps, config.steps) - done, 0)
         learning = max(config.steps - max(done, config.random_steps), 0)
         evaluated = evaluations(config) * max(config.steps - done, 0) / config.steps
@@ -56,11 +56,11 @@ class Calibration:
         return random * self.random_step + learning * self.step + evaluating
 
     def replay_bytes(self, config: RunConfig) -> int:
-        """What the replay takes while a run goes on."""
+        """Bytes of the replay during training."""
         return ReplayFile.slots_for(config.replay_size, config.steps, config.checkpoint_every) * self.record
 
     def kept_bytes(self, config: RunConfig) -> int:
-        """What is left of a run when it is done."""
+        """Bytes of a finished run."""
         rows = evaluations(config)
         wiring = 0 if config.wiring().rule.name == "dense" else rows * self.links // 8
         replay = self.replay_bytes(config)
@@ -69,7 +69,7 @@ class Calibration:
 
 
 def kind_of(config: RunConfig) -> RunConfig:
-    """What runs of the same cost per step have in common, as a config that can be tried in memory.
+    """The kind of a run: a config in memory that stands for all runs with the same cost per step.
 
     >>> one, two = (RunConfig.resolve(method="ds-td3", task="Ant-v5", seed=n, steps=10**n) for n in (5, 6))
     >>> kind_of(one) == kind_of(two)
@@ -81,9 +81,9 @@ def kind_of(config: RunConfig) -> RunConfig:
 
 
 def calibrate(kind: RunConfig, seconds: float = SECONDS) -> Calibration:
-    """Tries a kind of run for some seconds. Refused if it cannot be trained at all."""
+    """Trains a kind of run for some seconds. Refused if it cannot be trained."""
     with start(kind) as run:
-        run.train(50)  # what is slow for the first time only
+        run.train(50)  # warm-up: some things are slow only the first time
         random_step = _seconds_per_step(run.train, 50, kind.random_steps)
         run.train(kind.random_steps + 20)
         until = time.perf_counter() + seconds
@@ -114,7 +114,7 @@ def _seconds_per_step(train: Callable[[int], None], first: int, until: int) -> f
 
 
 def evaluations(config: RunConfig) -> int:
-    """How many a run has: one at the start, one at the end and those between."""
+    """Number of evaluations of a run, including those at the start and the end."""
     return -(-config.steps // config.eval_every) + 1 if config.eval_every else 0
 
 

@@ -1,4 +1,4 @@
-"""Grids: methods × tasks × seeds, and variants of them, as a TOML file describes it.
+"""Grids: methods × tasks × seeds, with variants, from a TOML file.
 
     about = "How often to adapt"
     tasks = ["HalfCheetah-v5"]
@@ -30,7 +30,7 @@ from rewirl.training.config import RunConfig, all_hints, overlay
 from rewirl.untrusted import from_toml, read_text
 
 LISTS = ("tasks", "methods", "seeds")
-"""What is multiplied."""
+"""The dimensions of a grid."""
 OPTIONS = all_hints().keys() - {"seed"}
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._=+%-]*", re.ASCII)
 
@@ -41,9 +41,9 @@ class GridRun:
 
     config: RunConfig
     label: str = field(default="", compare=False)
-    """Of its variant; empty where a grid has none."""
+    """Label of its variant; empty if the grid has none."""
     source: GridRun | None = None
-    """The run whose policy fills the beginning of its replay, if that is one of the grid."""
+    """The run of the grid whose policy provides its initial samples, if any."""
 
     def sources(self) -> Iterator[GridRun]:
         """Its source, the source's own, and so on."""
@@ -58,19 +58,19 @@ class GridRun:
 
 @dataclass(frozen=True)
 class Variant:
-    """The grid again, with some things otherwise."""
+    """The whole grid again, with its own settings."""
 
     label: str = ""
     lists: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Its own tasks, methods or seeds."""
     values: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
-    """Label of the variant whose policies it begins with."""
+    """Label of the variant whose policies provide initial samples."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What a file says. `runs` gives its runs; `narrowed` a part of it.
+    """The content of a grid file. `runs` gives its runs, `narrowed` a part of it.
 
     >>> grid = parse_grid('tasks = ["Pendulum-v1"]\\nmethods = ["td3", "ds-td3"]\\nseeds = [1, 2]', "mine")
     >>> [str(run) for run in grid.narrowed(seeds=[2]).runs()]
@@ -85,9 +85,9 @@ class Grid:
     variants: Sequence[Variant] = (Variant(),)
     about: str = ""
     trains: bool = True
-    """False: only what the agents cost is of interest."""
+    """If False, only the costs of agents are printed."""
     chosen: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """To which tasks, methods and seeds it is narrowed."""
+    """Selected tasks, methods and seeds."""
 
     def narrowed(
         self,
@@ -134,7 +134,7 @@ class Grid:
         return replace(self, values={**self.values, "steps": steps}, variants=variants)
 
     def runs(self) -> list[GridRun]:
-        """All runs, seed by seed, so that what is done first can be compared; first those that others begin with."""
+        """All runs, seed by seed, so that early results can be compared; sources of initial samples come first."""
         every = [run for variant in self.variants for run in self._of(variant)]
         wanted = [run for run in every if self._is_chosen(run.config)]
         if not wanted:
@@ -160,7 +160,7 @@ class Grid:
             raise Refused(f"{where}: {error}") from None
 
     def _source(self, variant: Variant, task: str, method: str, seed: int) -> GridRun | None:
-        """Of the other variant the run with the same task, method and seed, or its only one."""
+        """The run of the other variant with the same task, method and seed, or its only run."""
         if not variant.source:
             return None
         other = next(found for found in self.variants if found.label == variant.source)
@@ -198,7 +198,7 @@ class Grid:
 
 
 def parse_grid(text: str, name: str) -> Grid:
-    """The grid that a TOML text describes; `name` is for what is said about it."""
+    """The grid of a TOML text; `name` is used in messages."""
     try:
         given = from_toml(text)
     except ValueError as error:
@@ -254,7 +254,7 @@ def _list(name: str, given: object, where: str) -> list[Any]:
 
 
 def read_grid(path: Path) -> Grid:
-    """The grid in a file of the user's."""
+    """The grid in a user's file."""
     try:
         return parse_grid(read_text(path), path.name)
     except (OSError, ValueError) as error:

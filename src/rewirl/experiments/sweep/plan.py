@@ -18,12 +18,12 @@ from rewirl.training.config import RunConfig
 
 @dataclass(eq=False)
 class Job:
-    """A run of a grid and where it stands."""
+    """A run of a grid and its state."""
 
     run: GridRun
     folder: Path
     config: RunConfig
-    """With the initial policy by its content, once that is known."""
+    """Its config, with the initial policy identified by content once that is known."""
     state: str = "new"
     """new, cut (interrupted, to be resumed), done; during a sweep also running, elsewhere (another process has it),
     failed, stopped or blocked (the run that it starts from failed)."""
@@ -31,7 +31,7 @@ class Job:
     message: str = ""
     source: Job | None = None
     placed: bool = True
-    """False as long as the policy that it begins with is not trained: its folder may yet change."""
+    """False until its initial policy is trained: the folder may still change."""
 
     @property
     def given(self) -> RunConfig:
@@ -49,7 +49,7 @@ class Job:
 
 @dataclass
 class Plan:
-    """Every run of a grid, in the order in which they are to be started."""
+    """All runs of a grid, in starting order."""
 
     grid: Grid
     folder: Path
@@ -80,17 +80,17 @@ class Plan:
         else:
             job.state = "cut"
         if job.state == "cut" and longer:
-            # Asked for less than before: what is needed to go on later must not be lost.
+            # Fewer steps than before: the files for continuing later must be kept.
             job.config = replace(job.config, keep_replay=True)
 
     def _found(self, job: Job, known: Iterable[RunInfo]) -> RunInfo | None:
-        """The run of the same content that serves best, unless another job has it."""
+        """The best matching run of the same content that no other job uses."""
         taken = {other.folder for other in self.jobs if other is not job}
         free = [info for info in known if info.folder not in taken]
         steps = job.config.steps
         others = {other.config.steps for other in self.jobs if other is not job and _alike(other, job)}
         is_source = any(other.source is job for other in self.jobs)
-        # Of a run that others begin with the last policy counts, so it must be just as long.
+        # The last policy of a source of initial samples is used, so its length must match exactly.
         exact = [info for info in free if _steps(info) == steps]
         longer = [info for info in free if _steps(info) > steps and _steps(info) not in others and not is_source]
         shorter = [info for info in free if _steps(info) < steps and _steps(info) not in others and _can_grow(info)]
@@ -110,8 +110,8 @@ class Plan:
 
 
 def plan(grid: Grid, folder: Path, known: dict[str, list[RunInfo]] | None = None) -> Plan:
-    """Compares a grid with the runs below a folder. A run is known by the content of its config, whatever its folder is
-    called; one with fewer steps is extended if possible.
+    """Compares a grid with the runs below a folder. Runs are identified by the content of their configs, not by
+    the names of their folders; a run with fewer steps is extended if possible.
 
     >>> from rewirl.experiments import load_grid
     >>> made = plan(load_grid("paper/schedule").narrowed(seeds=[1]), Path("no-runs-yet"))
@@ -129,7 +129,7 @@ def plan(grid: Grid, folder: Path, known: dict[str, list[RunInfo]] | None = None
     for job in sorted(made.jobs, key=lambda job: len(list(job.run.sources()))):
         try:
             made.place(job, known)
-        except Refused as error:  # of a policy that it begins with: a run of the grid may be damaged, and others go on
+        except Refused as error:  # the initial policy's run may be damaged; other runs continue
             if job.source is None:
                 raise
             job.folder, job.state, job.message = made._new_folder(job, ""), "failed", str(error)
@@ -137,7 +137,7 @@ def plan(grid: Grid, folder: Path, known: dict[str, list[RunInfo]] | None = None
 
 
 def _alike(one: Job, other: Job) -> bool:
-    """Whether two jobs differ in nothing but their length."""
+    """Whether two jobs differ only in their length."""
     same = (one.run.config.task, one.run.config.seed) == (other.run.config.task, other.run.config.seed)
     return same and one.run.source == other.run.source and content_of(one.run.config) == content_of(other.run.config)
 
@@ -148,5 +148,5 @@ def _steps(info: RunInfo) -> int:
 
 
 def _can_grow(info: RunInfo) -> bool:
-    """Not when it is done and its replay is deleted."""
+    """Whether it can be extended: not if it is done and its replay is deleted."""
     return info.state != "done" or RunFolder(info.folder).replay.exists()

@@ -1,4 +1,4 @@
-"""How far a run is, read from its folder while another process writes it."""
+"""Progress of a run, read from its folder while another process writes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rewirl.storage.logs.tables import parse, whole_lines
 from rewirl.training.measurements import EvaluationRow
 
 TAIL = 4096
-"""Bytes in which the last row of progress.csv surely is."""
+"""Bytes at the end of progress.csv that contain its last row."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Progress:
     last_return: float | None = None
     best_return: float | None = None
     steps_per_second: float | None = None
-    """Between its last two evaluations."""
+    """Speed between its last two evaluations."""
     memory_mb: float | None = None
 
 
 class ProgressReader:
-    """Of one run folder; what has not changed is not read again."""
+    """Reads the progress of one run folder; unchanged files are not read again."""
 
     def __init__(self, folder: Path) -> None:
         self._place = RunFolder(folder)
@@ -39,7 +39,7 @@ class ProgressReader:
         return self._rows
 
     def read(self) -> Progress:
-        """As it is now; nothing but zeros where there is no run yet."""
+        """The current progress; zeros if there is no run yet."""
         self._read_rows()
         last = self._rows[-1] if self._rows else None
         step = max(self._place.read_status().get("step") or 0, self._last_episode(), last.step if last else 0)

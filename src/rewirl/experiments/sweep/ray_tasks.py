@@ -24,11 +24,11 @@ from rewirl.training import EvaluationRow, Observer, Run
 from rewirl.training.config import RunConfig
 
 PATIENCE = STALE + 60.0
-"""Seconds in which the lock of a machine that died has surely become stale."""
+"""Seconds after which the lock of a dead machine has expired."""
 
 
 class RayTasks:
-    """Some tasks at a time on a cluster: as many as it has cores, unless `jobs` says otherwise."""
+    """Parallel tasks on a cluster: one per core, or `jobs`."""
 
     def __init__(self, address: str | None = None, retries: int = 5, jobs: int | None = None) -> None:
         try:
@@ -37,7 +37,7 @@ class RayTasks:
             raise Refused("a sweep on a cluster needs Ray: pip install 'rewirl[ray]'", "on") from None
         address = address or os.environ.get("RAY_ADDRESS")
         _check_reachable(address)
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray that is started here reports to nobody
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage reports from a Ray started here
         try:
             self._ray.init(address=address, logging_level="ERROR", log_to_driver=False)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
@@ -72,7 +72,7 @@ class RayTasks:
             return Ending(Failed.exit_code, (str(error).strip() or type(error).__name__).splitlines()[0])
 
     def took(self, megabytes: float) -> None:
-        """Ray looks after the memory of its machines itself."""
+        """Ray manages the memory of its machines."""
 
     def stop(self, key: int | None = None) -> None:
         for number, ref in self._running.items():
@@ -120,7 +120,7 @@ def train_here(config: str, folder: str, modules: Sequence[str] = ()) -> tuple[i
 
 
 def _opened(config: RunConfig, folder: Path, observer: Observer) -> Run:
-    """The run, once nobody else has it: a machine that died a moment ago may still seem to."""
+    """Opens the run once its lock is free: the lock of a machine that just died may not have expired."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -152,5 +152,5 @@ class LogLines(Observer):
         self._say(f"ended at step {run.step:,}")
 
     def _say(self, text: str) -> None:
-        with suppress(OSError):  # a full disk stops the run with a sentence of its own
+        with suppress(OSError):  # a full disk is reported by the run itself
             print(text, file=self._log)

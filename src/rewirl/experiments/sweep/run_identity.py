@@ -10,7 +10,7 @@ from rewirl.training.config import RunConfig
 
 
 def content_of(config: RunConfig) -> str:
-    """What a run computes, as a hash: the same for two configs whose runs agree bit by bit as far as both go.
+    """A hash of what a run computes: equal for configs whose runs are bit-identical up to the shorter one's end.
 
     >>> one = RunConfig.resolve(method="ds-td3", task="HalfCheetah-v5", seed=1, steps=500_000)
     >>> same = RunConfig.resolve(method="ds-td3", task="HalfCheetah-v5", seed=1, lambdas=(7, 64), threads=2)
@@ -21,7 +21,7 @@ def content_of(config: RunConfig) -> str:
 
 
 def known_runs(folder: Path) -> dict[str, list[RunInfo]]:
-    """All runs below a folder by their content, those that went furthest first."""
+    """All runs below a folder by content, longest first."""
     found: dict[str, list[RunInfo]] = {}
     for info in list_runs(folder) if folder.is_dir() else []:
         if info.config is not None:

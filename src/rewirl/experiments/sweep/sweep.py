@@ -14,7 +14,7 @@ from rewirl.storage.lock import living_holder_of
 from rewirl.training.signals import Signals
 
 POLL = 0.5
-"""Seconds between two looks at the runs."""
+"""Seconds between two checks of the runs."""
 
 
 class Watcher:
@@ -24,22 +24,22 @@ class Watcher:
         """A run begins or ends."""
 
     def on_look(self, sweep: Sweep) -> None:
-        """Some time went by: about twice a second."""
+        """Called about twice a second."""
 
     def on_end(self, sweep: Sweep) -> None:
-        """Nothing is left to do, or it was stopped."""
+        """Everything is done, or the sweep was stopped."""
 
 
 @dataclass
 class Sweep:
-    """A plan while it is carried out."""
+    """A plan during execution."""
 
     plan: Plan
     workers: Workers
     watcher: Watcher = field(default_factory=Watcher)
     poll: float = POLL
     stopping: bool = False
-    """Whether it was asked to stop."""
+    """Whether a stop was requested."""
 
     def __post_init__(self) -> None:
         self.progress: dict[Job, Progress] = {}
@@ -48,7 +48,7 @@ class Sweep:
         self._refused: set[Job] = set()
 
     def run(self) -> None:
-        """Until every run is at its end, or cannot be. SIGTERM, SIGHUP or Ctrl-C lets all runs save and stop; Ctrl-C
+        """Runs until every run has ended or is blocked. SIGTERM, SIGHUP or Ctrl-C lets all runs save and stop; Ctrl-C
         twice kills them."""
         try:
             with Signals(hard=False) as signals:
@@ -69,7 +69,7 @@ class Sweep:
     # -------------------------------------------------------------------- the way
 
     def _step(self, *, stop: bool) -> bool:
-        """Looks, starts what can be started; False when there is nothing to wait for."""
+        """Updates states and starts jobs; False when there is nothing to wait for."""
         for key, ending in self.workers.ended():
             self._ended(self.plan.jobs[key], ending)
         if stop and not self.stopping:
@@ -91,7 +91,7 @@ class Sweep:
                 if job.ready and not job.placed:
                     self.plan.place(job)
                     self._readers.pop(job, None)
-                if not job.ready:  # it may turn out to be done, or in other hands
+                if not job.ready:  # it may be done by now, or locked by another process
                     continue
                 if not self.workers.room():
                     return
@@ -112,7 +112,7 @@ class Sweep:
         elif ending.stopped or (self.stopping and ending.code < 0):
             self._set(job, "stopped", ending.message)
         elif ending.code == Refused.exit_code and job not in self._refused:
-            # Another process may have had it, and may have done it by now: what is refused twice is refused for good.
+            # Another process may have had it and finished it: a second refusal is final.
             self._refused.add(job)
             self._place_again(job)
         else:
@@ -132,7 +132,7 @@ class Sweep:
             self.workers.took(self.progress[job].memory_mb or 0.0)
 
     def _look_elsewhere(self) -> None:
-        """A run that another process had is done, or free."""
+        """Updates a run that another process had: done, or free."""
         for job in self.of("elsewhere"):
             if time.monotonic() - self._looked_elsewhere.get(job, 0.0) > 2 * self.poll:
                 self._looked_elsewhere[job] = time.monotonic()
@@ -140,13 +140,13 @@ class Sweep:
                     self._place_again(job)
 
     def _place_again(self, job: Job) -> None:
-        """Looks where a run stands that another process had."""
+        """Reads the state of a run that another process had."""
         job.state, job.message = "new", ""
         self.plan.place(job)
         self.watcher.on_change(self, job)
 
     def _holder(self, job: Job) -> str:
-        """Who else has the run, if anybody."""
+        """The other process that has the run, if any."""
         holder = living_holder_of(job.folder)
         return f"by {holder}" if holder else ""
 

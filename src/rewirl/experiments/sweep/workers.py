@@ -20,18 +20,18 @@ from rewirl.memory import free_memory
 from rewirl.training.config import RunConfig
 
 LOG = "train.log"
-"""In a run's folder: what the run says, all sessions together."""
+"""File in a run folder with the output of all sessions."""
 RUN_MEMORY = 200 * 2**20
-"""Bytes that a run is expected to take before one is known to take more."""
+"""Expected bytes of a run until one is measured to need more."""
 GROWING = 20.0
-"""Seconds after which a run has what memory it needs: until then it is counted as if it had none."""
+"""Seconds until a run has allocated its memory; until then it counts as if it had none."""
 SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""One thread each: what libraries would take else."""
+"""One thread each, also for numerical libraries."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a run came back."""
+    """The outcome of a run."""
 
     code: int
     """The exit code of `rewirl train`; minus the signal's number if it was killed."""
@@ -43,32 +43,32 @@ class Ending:
 
 
 class Workers(Protocol):
-    """Takes runs and says how they ended."""
+    """Trains runs and reports their outcomes."""
 
     def room(self) -> bool:
-        """Whether one more can be started now."""
+        """Whether another run can be started now."""
 
     def start(self, key: int, config: RunConfig, folder: Path) -> None:
-        """Begins a run, or goes on with it. `key` is for `ended` and `stop`."""
+        """Starts or resumes a run. `key` identifies it in `ended` and `stop`."""
 
     def ended(self) -> list[tuple[int, Ending]]:
-        """Those that came back since the last call."""
+        """Outcomes since the last call."""
 
     def took(self, megabytes: float) -> None:
-        """A run was seen to take so much memory."""
+        """Records the measured memory of a run."""
 
     def stop(self, key: int | None = None) -> None:
-        """Asks one or all to save and end."""
+        """Requests one or all runs to save and end."""
 
     def kill(self) -> None:
-        """Kills all at once; what they saved before is intact."""
+        """Kills all immediately; earlier checkpoints stay intact."""
 
     def close(self) -> None:
-        """Nothing more will be asked."""
+        """Releases all resources."""
 
 
 class Processes:
-    """Some processes at a time on this machine, and never more than fit into its memory."""
+    """Parallel processes on this machine, limited by its memory."""
 
     def __init__(self, jobs: int, free: Callable[[], int] = free_memory) -> None:
         self._jobs, self._free = jobs, free
@@ -76,7 +76,7 @@ class Processes:
         self._began: dict[int, float] = {}
         self._configs = tempfile.TemporaryDirectory(prefix="rewirl-sweep-")
         self.memory = RUN_MEMORY
-        """Bytes that one more run may take."""
+        """Bytes available for another run."""
 
     def room(self) -> bool:
         if len(self._running) >= self._jobs:
@@ -101,7 +101,7 @@ class Processes:
                 stdout=log,
                 stderr=log,
                 env={**os.environ, **dict.fromkeys(SINGLE, "1"), "PYTHONUNBUFFERED": "1"},
-                start_new_session=True,  # Ctrl-C is for the sweep, which tells them
+                start_new_session=True,  # Ctrl-C goes to the sweep, which stops them
             )
         self._running[key] = process, folder, since
         self._began[key] = time.monotonic()
@@ -132,7 +132,7 @@ class Processes:
 
 
 def _why(code: int, folder: Path, since: int) -> str:
-    """What a run that did not end well said last; its log from `since` on is its own."""
+    """The last message of a failed run; its own log begins at `since`."""
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     if code == 0:

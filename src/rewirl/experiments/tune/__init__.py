@@ -1,4 +1,4 @@
 """Tuning: the search for a method's λ, η and e on a task, by Optuna.
 
-The runs of its trials are done by the workers of `sweep/`.
+The workers of `sweep/` train the runs of its trials.
 """

@@ -15,26 +15,26 @@ from rewirl.topology import DropAndGrow
 from rewirl.training.config import RunConfig, overlay
 
 SHARES = (0.1, 0.8)
-"""Bounds of λ, as shares of the λ at which a layer of the actor is dense: what the paper chose is from 0.16 to 0.75."""
+"""Bounds of λ, as shares of the λ at which a layer of the actor is dense; the paper's choices are 0.16 to 0.75."""
 ETAS = (0.01, 0.3)
 """Bounds of η: the paper chose 0.05 and 0.1."""
 SCHEDULES = (200, 500, 1000, 2000)
-"""The e that the paper compared."""
+"""Values of e that the paper compared."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """Bounds of what is drawn for a trial."""
+    """Bounds of the values drawn for a trial."""
 
     lambdas: tuple[tuple[float, float], ...]
-    """Of each layer but the last, uniform between the two."""
+    """Bounds of λ for each layer except the last; drawn uniformly."""
     eta: tuple[float, float] | None
-    """Log-uniform between the two; None for methods that never rewire."""
+    """Bounds of η, drawn log-uniformly; None for methods that never rewire."""
     adapt_every: tuple[int, ...] | None
-    """One of these."""
+    """Choices for e."""
 
     def draw(self, trial: Any) -> None:
-        """Asks an Optuna trial for every number."""
+        """Draws all values from an Optuna trial."""
         for layer, bounds in enumerate(self.lambdas, start=1):
             trial.suggest_float(f"lambda{layer}", *bounds)
         if self.eta and self.adapt_every:
@@ -42,7 +42,7 @@ class Space:
             trial.suggest_categorical("adapt_every", list(self.adapt_every))
 
     def options(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """What was drawn, as options of a run: three digits are enough, and can be typed.
+        """The drawn values as options of a run, rounded to three digits.
 
         >>> Space(((1, 9), (1, 9)), None, None).options({"lambda1": 7.00123, "lambda2": 2.0})
         {'lambdas': (7.0, 2.0)}
@@ -53,7 +53,7 @@ class Space:
         return out
 
     def settings(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The space as JSON values."""
         return asdict(self)
 
 

@@ -38,29 +38,29 @@ JOURNAL, BEST = "study.journal", "best.toml"
 
 @dataclass(eq=False)
 class Trial:
-    """One choice of numbers, and how it does."""
+    """One choice of values, and its result."""
 
     number: int
     params: dict[str, Any]
     configs: list[RunConfig]
-    """Its runs, one per seed, one after the other."""
+    """Its runs, one per seed, trained one after the other."""
     folders: list[Path]
     state: str = "waiting"
     """waiting, running, done, pruned, failed (with these settings), stopped (to be resumed)."""
     value: float | None = None
     """R, mean over the seeds so far."""
     step: int = 0
-    """Of all its runs together."""
+    """Total over its runs."""
     message: str = ""
     handle: Any = None
-    """Optuna's."""
+    """Optuna's trial."""
     at: int = 0
-    """Which of its runs is next."""
+    """Index of its current run."""
     reported: set[int] = field(default_factory=set)
 
     @property
     def rank(self) -> float:
-        """Its value, to be sorted by."""
+        """Its value for sorting."""
         return -math.inf if self.value is None else self.value
 
     @property
@@ -75,14 +75,14 @@ class TuneWatcher:
         """A trial begins or ends."""
 
     def on_look(self, tuning: Tuning) -> None:
-        """Some time went by: about twice a second."""
+        """Called about twice a second."""
 
     def on_end(self, tuning: Tuning) -> None:
-        """Nothing is left to do, or it was stopped."""
+        """Everything is done, or the search was stopped."""
 
 
 class Tuning:
-    """A search in a folder. `base` are all options that are not searched, method, task and steps among them."""
+    """A search in a folder. `base` has all other options, including method, task and steps."""
 
     def __init__(
         self,
@@ -121,12 +121,12 @@ class Tuning:
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the highest R of those that are done; of equals the first."""
+        """The finished trial with the highest R; the first among equals."""
         done = [trial for trial in self.trials if trial.state == "done"]
         return max(done, key=lambda trial: trial.rank, default=None)
 
     def run(self, poll: float = POLL) -> None:
-        """Until there are as many trials as wanted. SIGTERM or Ctrl-C lets all runs save and stop; twice kills them."""
+        """Runs until there are enough trials. SIGTERM or Ctrl-C lets all runs save and stop; twice kills them."""
         try:
             with Signals(hard=False) as signals:
                 while self._step(stop=signals.stop is not None):
@@ -160,11 +160,11 @@ class Tuning:
         return [trial for trial in self.trials if trial.state in states]
 
     def _next(self) -> Trial | None:
-        """One that was begun, or a new one as long as some are wanted."""
-        # A run that outlived a search that was killed is waited for.
+        """An interrupted trial, or a new one if more are needed."""
+        # A run that is still training after its search was killed is waited for.
         waiting = [trial for trial in self.of("waiting") if not living_holder_of(trial.folders[trial.at])]
         if not waiting and len(self.trials) < self.wanted:
-            # A sampler of its own for every trial: what is drawn does not depend on when the search was cut off.
+            # Each trial has its own sampler, so interruptions do not change the drawn values.
             self._study.sampler = self._new_sampler(len(self.trials))
             asked = self._study.ask()
             self.space.draw(asked)
@@ -191,7 +191,7 @@ class Tuning:
             self._set(trial, "stopped", ending.message)
 
     def _look(self, trial: Trial) -> None:
-        """Reads how far it is, and gives up on it if it does worse than others did by then."""
+        """Reads the progress of a trial, and prunes it if it is worse than earlier trials at the same step."""
         finished = [_returns_of(self._rows(folder)) for folder in trial.folders[: trial.at]]
         now = self._rows(trial.folders[trial.at]) if trial.at < len(trial.folders) else []
         before = sum(config.steps for config in trial.configs[: trial.at])
@@ -256,7 +256,7 @@ class Tuning:
         if state == "waiting":
             self._study.sampler = self._new_sampler(frozen.number)
             handle = self._optuna.trial.Trial(self._study, frozen._trial_id)
-            self.space.draw(handle)  # what was drawn stays; a kill may have come in between
+            self.space.draw(handle)  # the drawn values are kept; a kill may have happened in between
         trial = self._trial(frozen.number, dict(handle.params), handle)
         trial.state, trial.value = state, frozen.value
         trial.reported = set(frozen.intermediate_values)

@@ -1,4 +1,4 @@
 """The files of a run folder that grow while it trains: CSV tables, the wiring log, the replay.
 
-Which of their rows count is decided by the checkpoint, in `storage/checkpoint.py`.
+A checkpoint (`storage/checkpoint.py`) decides which of their rows are valid.
 """

@@ -1,4 +1,4 @@
-"""The replay as a file that checkpoints never rewrite."""
+"""The replay as a file that is never rewritten by checkpoints."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ReplayFile(Replay):
 
     @classmethod
     def load(cls, path: Path, capacity: int, shape: Shape, state: State, *, writable: bool = True) -> ReplayFile:
-        """`open`, as `state` says that it was."""
+        """Opens the file in the condition that `state` describes."""
         slots, count, hashes = cls.read_state(state)
         return cls.open(path, capacity, slots, shape, count, hashes, writable=writable)
 
@@ -85,7 +85,7 @@ class ReplayFile(Replay):
         return state.whole("replay_slots"), state.whole("replay_count"), hashes
 
     def state(self) -> State:
-        """What a checkpoint needs of it. Syncs and hashes what was added since the last call."""
+        """The state for a checkpoint. Syncs and hashes what was added since the last call."""
         hashes = {str(segment): known for segment, known in self.seal().items()}
         return State({"replay_slots": self.slots, "replay_count": self.count, "replay_hashes": hashes})
 
@@ -100,7 +100,7 @@ class ReplayFile(Replay):
 
     @property
     def slack(self) -> int:
-        """Records that may be added after a checkpoint before one of its own is overwritten."""
+        """Number of records that may be added after a checkpoint before one of its records is overwritten."""
         return self.slots - self.capacity - SEGMENT
 
     def seal(self) -> dict[int, str]:

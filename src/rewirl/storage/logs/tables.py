@@ -75,7 +75,7 @@ def whole_lines(content: bytes) -> bytes:
 
 
 def rows_of(content: bytes) -> list[list[str]]:
-    """The cells of a CSV file; ValueError if it is none."""
+    """The cells of a CSV file; ValueError if it is invalid."""
     try:
         return list(csv.reader(io.StringIO(decoded(content))))
     except csv.Error as error:
@@ -83,7 +83,7 @@ def rows_of(content: bytes) -> list[list[str]]:
 
 
 def count(text: str) -> int:
-    """A cell that counts something."""
+    """A cell with a count."""
     number = whole(text)
     if not 0 <= number < 2**63:
         raise ValueError(f"{number} is not a count")

@@ -1,7 +1,7 @@
 """wiring.bin: the links of a run's networks at each evaluation, to see how the wiring changed.
 
 A line of JSON gives the format and the widths of each network; rows follow. Row i belongs to row i of evaluations.csv.
-A row is a bit per weight of the dense network, 1 where there is a link: layer after layer of the actor and the two
+A row has a bit per weight of the dense network, 1 for a link: layer by layer of the actor and the two
 critics, each an (inputs, outputs) matrix that starts at a new byte. It ends with the first 8 bytes of the SHA-256 of
 its number and its bits. At HalfCheetah's sizes a row takes 27 kB. Rows are only appended; a resumed run truncates the
 file to its checkpoint. Files of the first format have no checksums; they are read, and get them when their run resumes.
@@ -33,7 +33,7 @@ FORMAT = 2
 CHECKSUM = 8
 """Bytes at the end of a row."""
 MOST_HEAD, MOST_BYTES = 10_000, 1 << 30
-"""Bytes of a head and of a file that are read."""
+"""Maximum bytes of a head and of a file."""
 
 
 class WiringLog:
@@ -93,7 +93,7 @@ class WiringLog:
 
 
 def matrix(links: Links) -> Bits:
-    """Where a layer has links: (inputs, outputs).
+    """Matrix of a layer's links: (inputs, outputs).
 
     >>> matrix(Links(2, 3, 1, np.array([0, 4]))).astype(int)
     array([[1, 0, 0],
@@ -140,7 +140,7 @@ def _check_sizes(sizes: Mapping[str, Sequence[int]]) -> None:
 
 
 def _first_head(sizes: Mapping[str, Sequence[int]]) -> bytes:
-    """How files of the first format begin."""
+    """The head of files of the first format."""
     return json.dumps(sizes).encode() + b"\n"
 
 
@@ -154,7 +154,7 @@ def _checksum(number: int, row: bytes) -> bytes:
 
 
 def _intact(rows: NDArray[np.uint8]) -> Bits:
-    """Which rows have their checksum."""
+    """Which rows have a correct checksum."""
     pairs = ((row[:-CHECKSUM].tobytes(), row[-CHECKSUM:].tobytes()) for row in rows)
     return np.array([_checksum(number, row) == known for number, (row, known) in enumerate(pairs)], dtype=np.bool_)
 

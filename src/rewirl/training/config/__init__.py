@@ -1,6 +1,6 @@
 """The config of a run: every option with its meaning, checked; read from and written as TOML.
 
-What the options do is in `agents/` and `topology/`; flags of the command line are made from them in `cli/`.
+The options take effect in `agents/` and `topology/`; `cli/` turns them into flags.
 """
 
 from rewirl.training.config.fields import default_of, hints, meanings_of

@@ -1,4 +1,4 @@
-"""Options by name: which ones a method has, and which ones override others."""
+"""Names of options: which a method has, and which override others."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rewirl.agents.methods import Method, algorithms
 from rewirl.errors import nearest
 
 RETIRED: Mapping[str, object] = {"mean_moments": False}
-"""Options that older versions wrote into config files, with the value that changed nothing: it is still read."""
+"""Options of older config files with their only value that is still accepted: the one without effect."""
 LINKS = ("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block")
-"""Fields about which links there are: a dense method has none of them."""
+"""Fields that define the links; dense methods do not have them."""
 REWIRING = ("eta", "adapt_every", "adapt_until", "anneal_eta", "min_links")
-"""Fields about how links change: a static method has none of them either, but adapt_every if it recycles."""
+"""Fields that define how links change; static methods do not have them, except adapt_every if they recycle."""
 BY_LENGTH = ("random_steps", "adapt_until", "lr_until")
 """Fields whose default follows from the number of steps."""
 

@@ -52,7 +52,7 @@ class RunConfig:
     sparsity: float | None = None
     """Share of all weights that are absent, from 0 (dense) to below 1, spread over the layers."""
     lambdas: tuple[float, ...] | None = None
-    """λ of each layer except the last, instead of a sparsity: round(λ (n_in + n_out)) links."""
+    """λ of each layer except the last, instead of sparsity: round(λ (n_in + n_out)) links."""
     actor_sparsity: float | None = None
     """Sparsity of the actor, if it differs from that of the critics."""
     critic_sparsity: float | None = None
@@ -71,9 +71,9 @@ class RunConfig:
     """Activity up to which hidden neurons are recycled every adapt_every updates, as a share of the mean of their
     layer; 0 recycles dead neurons only. Not given: none."""
     block: int = 1
-    """Neighbouring outputs that share an input, 1, 2 or 4: 1 is the paper's wiring, 4 is faster."""
+    """Size of blocks of neighbouring outputs that share an input: 1 (the paper's wiring), 2 or 4 (fastest)."""
     updates_per_step: int = 1
-    """Updates per environment step; e counts updates, so more of them also rewire more often."""
+    """Updates per environment step. e counts updates, so more updates also rewire more often."""
     random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
     initial_samples: str | None = None
@@ -85,7 +85,7 @@ class RunConfig:
     replay_size: int = 1_000_000
     """Capacity of the replay in transitions."""
     threads: int = 1
-    """Threads of the kernels, at best no more than available cores; results do not depend on it."""
+    """Threads of the kernels; more than the available cores only cost time. Results do not depend on it."""
     checkpoint_every: int = 25_000
     """Maximum steps between checkpoints; written at the end of an episode if possible."""
     keep_replay: bool = False
@@ -93,9 +93,9 @@ class RunConfig:
     eval_process: bool = False
     """Evaluate in another process on a spare core; results do not change."""
     env_kwargs: tuple[str, ...] | None = None
-    """Arguments of the task for gymnasium.make, as name=value; a value is read as JSON where it is that."""
+    """Arguments for gymnasium.make, as name=value. Values are read as JSON if possible, otherwise as text."""
     options: Options
-    """The numbers of the algorithm."""
+    """Hyper-parameters of the algorithm."""
 
     FREE: ClassVar[frozenset[str]] = frozenset({"steps", "threads", "checkpoint_every", "keep_replay", "eval_process"})
     """Fields that may change when a run is resumed: results do not depend on them."""
@@ -110,7 +110,7 @@ class RunConfig:
         _text("task", task)
         if not task or ".." in task or task.startswith("/"):
             raise ValueError(f"{task!r} is not a task: give the name of a Gymnasium task, e.g. HalfCheetah-v5")
-        task = full_name(task)  # a name without a version would be another task with the next Gymnasium
+        task = full_name(task)  # without a version, the name could mean another task in the next Gymnasium
         given = {name: value for name, value in given.items() if value is not None}
         check_known(given, FIELDS, chosen)
         if isinstance(arguments := given.get("env_kwargs"), Mapping):
@@ -165,7 +165,7 @@ class RunConfig:
             if used and not possible:
                 *most, last = names
                 raise ValueError(f"{self.method} {why}: for {', '.join(most)} or {last} use ds-{chosen.algorithm}")
-        # Refuses what no task could wire: the largest input has most room for links.
+        # Refuses wirings that are impossible for every task: the widest input has the most positions.
         for wiring in (self.wiring().actor, self.wiring().critic):
             wiring.counts((MAX_WIDTH, *self.options.hidden, 1))
 
@@ -195,8 +195,8 @@ class RunConfig:
         return self.build_agent(n_obs, actions, np.random.default_rng(0))
 
     def costs(self, n_obs: int, actions: Actions) -> Costs:
-        """What the agent will cost; ValueError if it cannot choose such actions, or if networks for these sizes cannot
-        be wired so."""
+        """Costs of the agent; ValueError if it does not support these actions, or if networks of these sizes cannot
+        have this wiring."""
         chosen = _method(self.method)
         if not isinstance(actions, chosen.agent.actions_class):
             fitting = [m for m in METHODS.values() if isinstance(actions, m.agent.actions_class)]
@@ -205,12 +205,14 @@ class RunConfig:
         return chosen.agent.costs(n_obs, actions.size, self.options, self.wiring())
 
     def of_length(self, steps: int, given: Container[str] = BY_LENGTH) -> Self:
-        """The same with this many steps, and with what follows from their number unless it is among `given`."""
+        """The same config with this many steps. Options whose defaults depend on it change too, except those in
+        `given`."""
         words = {name: value for name, value in self.items().items() if name not in BY_LENGTH or name in given}
         return replace(self, steps=steps)._with_lengths_of(RunConfig.resolve(**{**words, "steps": steps}))
 
     def as_begun(self, known: RunConfig, given: Container[str]) -> Self:
-        """With what follows from the number of steps as a known run has it, unless it is among `given`."""
+        """The same config with the options that depend on the number of steps from a known run, except those in
+        `given`."""
         return self._with_lengths_of(known, given)
 
     def _with_lengths_of(self, other: RunConfig, given: Container[str] = ()) -> Self:
@@ -219,7 +221,7 @@ class RunConfig:
         return replace(self, options=replace(self.options, **options), **values)
 
     def source(self, env: EnvLike | None = None) -> Source:
-        """Where its environments come from: the task by its name, or `env`."""
+        """The source of its environments: the task by name, or `env`."""
         if env is not None and not isinstance(env, str) and self.env_kwargs:
             raise ValueError("env_kwargs needs a task by its name: give the arguments to your own environment instead")
         arguments = dict(argument.split("=", 1) for argument in self.env_kwargs or ())
@@ -227,7 +229,7 @@ class RunConfig:
 
     @property
     def algorithm(self) -> str:
-        """td3, sac or another one's."""
+        """Name of the algorithm, such as td3."""
         return self._method.algorithm
 
     @property
@@ -291,7 +293,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def all_hints() -> dict[str, Any]:
-    """The same of a run and of every algorithm."""
+    """Types of the fields of a run and of all algorithms."""
     kinds: list[type] = [RunConfig, *(each.options for each in algorithms().values())]
     return {name: hint for kind in kinds for name, hint in hints(kind).items()}
 

@@ -1,4 +1,4 @@
-"""Values as TOML writes them."""
+"""Formatting of values as TOML."""
 
 from __future__ import annotations
 

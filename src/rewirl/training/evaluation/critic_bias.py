@@ -1,4 +1,4 @@
-"""Critic bias: by how much critics overestimate the return that the policy then gets in its evaluation."""
+"""Critic bias: how much critics overestimate the returns of the evaluation episodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATES = 20
 
 
 def rebuilt(sizes: Sequence[int], blocks: Sequence[int], state: Arrays, *, layer_norm: bool = False) -> Network:
-    """A separate network with a state; ValueError if the state does not fit."""
+    """A copy of a network with the given state; ValueError if the state does not fit."""
     links = [
         Links(n_in, n_out, block, state[f"places.{layer}"])  # type: ignore[arg-type]
         for layer, (n_in, n_out, block) in enumerate(zip(sizes, sizes[1:], blocks, strict=False))
@@ -34,7 +34,7 @@ def rebuilt(sizes: Sequence[int], blocks: Sequence[int], state: Arrays, *, layer
 
 @dataclass(frozen=True)
 class Critic:
-    """Weights and links of a critic as they were when an evaluation was started."""
+    """Weights and links of a critic at the start of an evaluation."""
 
     sizes: tuple[int, ...]
     blocks: tuple[int, ...]
@@ -70,11 +70,11 @@ class Visit(NamedTuple):
 
 
 class Visits:
-    """Some states of evaluation episodes, the actions there, and the discounted returns that followed.
+    """States of evaluation episodes, the actions taken, and the discounted returns from there.
 
-    An episode that a time limit cut off has no complete return. Its second half is left out, and the critic's own value
-    of its last state stands for what would have followed: γ^500 of it at least 500 steps earlier, less than 1% at
-    γ = 0.99.
+    An episode that a time limit cut off has no complete return. Its second half is left out, and the
+    critic's own value of its last state replaces the missing part. At γ = 0.99 and 500 steps earlier its weight is
+    γ^500 < 1%.
     """
 
     def __init__(self, gamma: float) -> None:
@@ -85,8 +85,8 @@ class Visits:
         self._discounts: list[float] = []
 
     def add_episode(self, steps: Sequence[Visit], last: tuple[Floats, Floats] | None) -> None:
-        """`last` is the last observation and the action there, if a time limit ended the episode; None if it ended for
-        good."""
+        """`last` is the last observation and the action there, if a time limit truncated the episode; None if it
+        terminated."""
         length, total, returns = len(steps), 0.0, [0.0] * len(steps)
         for t in reversed(range(length)):
             total = returns[t] = steps[t].reward + self._gamma * total
@@ -113,6 +113,6 @@ def critics_of(agent: Agent) -> dict[str, Critic]:
 
 
 def biases(critics: Mapping[str, Critic], visits: Visits) -> dict[str, float]:
-    """The bias of each critic, by its name; a critic that diverged has none."""
+    """The bias of each critic, by name; without critics that diverged."""
     found = {name: visits.bias(critic.network()) for name, critic in critics.items()}
     return {name: bias for name, bias in found.items() if math.isfinite(bias)}

@@ -1,4 +1,4 @@
-"""Training diagnostics: how alive the layers of each network are. docs/inspecting.md explains every number."""
+"""Training diagnostics of every layer of every network. docs/inspecting.md explains each number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewirl.training.measurements import DiagnosticsRow
 from rewirl.training.replay import Replay
 
 SAMPLE = 500
-"""Transitions that activations are measured on, at least; whole batches are taken."""
+"""Minimum number of transitions on which activations are measured; rounded up to whole batches."""
 DORMANT = 0.025
 """Largest activity of a dormant neuron, relative to the mean of its layer: τ of Sokar et al. (2023) for TD-learning."""
 DELTA = 0.01
@@ -24,14 +24,14 @@ DELTA = 0.01
 
 @dataclass(frozen=True)
 class Liveness:
-    """What the neurons of a hidden layer did on a sample."""
+    """Dead and dormant neurons of a hidden layer on a sample."""
 
     dead: int
     dormant: int
 
 
 def liveness(outputs: NDArray[np.float32]) -> Liveness:
-    """Of a layer's outputs after ReLU, (neurons, samples).
+    """From a layer's outputs after ReLU, (neurons, samples).
 
     >>> liveness(np.array([[0, 0], [4, 4], [0, 0.05]], dtype=np.float32))
     Liveness(dead=1, dormant=2)
@@ -46,7 +46,7 @@ def effective_rank(outputs: NDArray[np.float32]) -> int:
     1
     """
     features = outputs.astype(np.float64)
-    # Threads of BLAS wait for each other: at this size one is fastest, and on a busy machine by far. Nor do its bits
+    # One BLAS thread is fastest at this size, by far on a busy machine. Nor do its bits
     # depend on the number of cores.
     with _blas().limit(limits=1):
         gram = features @ features.T if len(features) <= features.shape[1] else features.T @ features

@@ -48,7 +48,7 @@ class Evaluation:
 
     @property
     def steps(self) -> int:
-        """Steps of all episodes together."""
+        """Total steps of all episodes."""
         return sum(self.lengths)
 
 
@@ -80,7 +80,7 @@ def evaluate(
 
 
 def check_fits(policy: Policy, env: Environment) -> None:
-    """Refuses a policy that was trained for other observations or actions."""
+    """Refuses a policy for other observations or actions."""
     discrete = isinstance(env.actions, Choices)
     if (env.n_obs, env.actions.size) != (policy.n_obs, policy.n_act) or discrete != policy.is_discrete:
         theirs = f"{policy.n_act} {'discrete' if policy.is_discrete else 'continuous'} actions"
@@ -109,7 +109,7 @@ def evaluate_policy(policy: Policy, task: EnvLike, *, episodes: int = 10, seed: 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The acting network as it was at some step: what is evaluated, here or elsewhere, while the agent learns on."""
+    """A copy of the acting network at some step, to be evaluated in this or another process while the agent learns."""
 
     step: int
     kind: str
@@ -118,16 +118,16 @@ class Snapshot:
     blocks: tuple[int, ...]
     state: Mapping[str, NDArray[np.generic]]
     critics: Mapping[str, Critic] = field(default_factory=dict)
-    """Critics of the same step, by name, whose bias is measured."""
+    """Critics of the same step, by name, for measuring their bias."""
     gamma: float = 0.0
-    """The discount of their values."""
+    """Discount of the critics."""
 
     @classmethod
     def of(cls, agent: Agent, step: int) -> Snapshot:
         return cls.with_state(agent, step, agent.acting.state())
 
     def with_critics(self, agent: Agent, critics: Mapping[str, Critic]) -> Snapshot:
-        """The same, to be evaluated with these critics of the agent."""
+        """The same snapshot with these critics of the agent."""
         return replace(self, critics=critics, gamma=agent.options.gamma)
 
     @classmethod
@@ -137,7 +137,7 @@ class Snapshot:
         return cls(step, agent.policy_kind, acting.sizes, blocks, state)
 
     def network(self) -> Network:
-        """A separate network; ValueError if the state does not fit."""
+        """A network with this state; ValueError if the state does not fit."""
         return rebuilt(self.sizes, self.blocks, self.state)
 
     def acting(self, actions: Actions) -> Callable[[Floats], Floats]:
@@ -148,12 +148,12 @@ class Snapshot:
         return lambda obs: np.tanh(outputs(obs)[:n_act])
 
     def policy(self, actions: Actions, task: str, metadata: Mapping[str, str]) -> Policy:
-        """As a file can hold it."""
+        """The snapshot as arrays and texts, for a file."""
         network = self.network()
         layers = [PolicyLayer.from_network(network, layer) for layer in range(network.layers)]
         return Policy(layers=layers, **actions.bounds(), algorithm=self.kind, task=task, metadata=dict(metadata))
 
 
 def evaluation_seed(seed: int, step: int) -> int:
-    """Seed of the evaluation at a step: each has episodes of its own."""
+    """Seed of the evaluation at a step: each evaluation has different episodes."""
     return int(np.random.SeedSequence(seed, spawn_key=(3, step)).generate_state(1)[0])

@@ -133,12 +133,12 @@ def _evaluation(snapshot: Snapshot, env: Environment, seed: int, episodes: int) 
 
 def _serve(end: Connection, source: Source, seed: int, episodes: int, isa: str) -> None:
     """The other process: runs until the first one closes the pipe or dies."""
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # the first process is asked for a checkpoint by it
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # asks the first process for a checkpoint
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process handles Ctrl-C and ends this one
     try:
         nn.select_isa(isa)
         if isinstance(source.env, str):
-            import_module_of(source.env)  # the first process has made the task, so it was allowed to
+            import_module_of(source.env)  # the first process has created the task, so its module was allowed
         env = Environment(source.another(), source.task)
         while True:
             snapshot = end.recv()

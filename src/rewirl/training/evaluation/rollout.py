@@ -18,7 +18,7 @@ class Moment(NamedTuple):
     """One step of an episode."""
 
     episode: int
-    """From 0."""
+    """Number of the episode, from 0."""
     observation: Floats
     """Observation that the policy acted on."""
     reward: float
@@ -42,7 +42,7 @@ def moments(policy: Policy, env: Environment, episodes: int, seed: int) -> Itera
 
 
 def watch(policy: Policy, task: str, *, episodes: int, seed: int) -> tuple[Floats, Evaluation]:
-    """All observations of some episodes, one per row, and the result of the episodes."""
+    """All observations of some episodes as rows, and the result of the episodes."""
     made = make_by_name(task)
     try:
         seen = list(moments(policy, Environment(made, task, scaled=True), episodes, seed))

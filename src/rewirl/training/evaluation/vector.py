@@ -28,8 +28,9 @@ def evaluate_vector(
 ) -> Evaluation:
     """Returns and lengths of complete episodes, in the order of their sub-environments.
 
-    Each sub-environment i runs a fixed share of the episodes; taking those that end first would favour short episodes.
-    It runs the episodes that `evaluate_policy` runs with seed + i. All autoreset modes of Gymnasium are supported.
+    Each sub-environment runs a fixed share of the episodes: taking those that end first would favour short episodes.
+    Sub-environment i runs the episodes that `evaluate_policy` runs with seed + i. All autoreset modes of Gymnasium are
+    supported.
 
     >>> import gymnasium
     >>> from rewirl import TD3

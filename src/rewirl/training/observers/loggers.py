@@ -1,4 +1,4 @@
-"""Where else than into the run folder the numbers of a run go."""
+"""Loggers: the numbers of a run to TensorBoard, Weights & Biases or an object of the user."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from rewirl.training.run import Run
 
 
 class Logger(Protocol):
-    """Takes what a run measures."""
+    """The interface of a logger."""
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        """An evaluation's numbers or an episode's, by names such as eval/return_mean and train/episode_return."""
+        """Logs the numbers of an evaluation or an episode, with names such as eval/return_mean and
+        train/episode_return."""
 
 
 FLUSH_SECONDS = 10
-"""From one writing of event files to the next: episodes may be short and many."""
+"""Minimum seconds between two writes of event files: episodes may be short and many."""
 
 
 class TensorBoard:
@@ -71,7 +72,7 @@ class WeightsAndBiases:
             config=config.items(),
             settings=module.Settings(silent=True),
         )
-        # Its own count of steps never goes back, and an evaluation may come after later episodes.
+        # Its step counter never decreases, and an evaluation may arrive after later episodes.
         self._run.define_metric("*", step_metric="step")
 
     def log(self, step: int, numbers: Mapping[str, float]) -> None:
@@ -89,7 +90,7 @@ LOGGERS: dict[str, type[TensorBoard] | type[WeightsAndBiases]] = {
 
 
 def check_logger(name: str) -> None:
-    """Refuses a logger that nobody knows, or whose library is not installed."""
+    """Refuses an unknown logger, or one whose library is not installed."""
     if name not in LOGGERS:
         raise Refused(f"there is no logger {name!r}{nearest(name, LOGGERS)}; loggers are {', '.join(LOGGERS)}")
     module = LOGGERS[name].needs
@@ -107,17 +108,17 @@ NAMESPACES = {
     "time": ("seconds", "steps_per_second", "memory_mb"),
     "cost": ("paper_flops", "full_flops"),
 }
-"""Which numbers of an evaluation's row go where; all others belong to `train`."""
+"""Namespaces of the numbers in an evaluation's row; all others belong to `train`."""
 _OF = {number: namespace for namespace, numbers in NAMESPACES.items() for number in numbers}
 
 
 class LogTo(Observer):
-    """Gives what is measured to loggers: by name (`tensorboard`, `wandb`), or objects with `log` and `close`."""
+    """Passes measurements to loggers: by name (`tensorboard`, `wandb`), or objects with `log` and `close`."""
 
     def __init__(self, wanted: Sequence[str | Logger], folder: Path | None = None) -> None:
-        """Loggers by name write into the run's own folder; those of a run in memory below `folder`, or logs/."""
+        """Named loggers write into the run folder; for a run in memory, below `folder` or logs/."""
         self._wanted, self._folder = wanted, folder
-        self._identity = secrets.token_hex(8)  # of a run that has no folder
+        self._identity = secrets.token_hex(8)  # for a run without a folder
         self._loggers: list[tuple[str, Logger]] = []
 
     def on_start(self, run: Run) -> None:
@@ -125,7 +126,7 @@ class LogTo(Observer):
             name = wanted if isinstance(wanted, str) else type(wanted).__name__
             try:
                 self._loggers.append((name, self._opened(wanted, run)))
-            except Exception as error:  # whatever a library that is not ours may raise
+            except Exception as error:  # an external library may raise anything
                 raise Failed(f"logging to {name} is not possible: {_sentence(error)}") from error
 
     def _opened(self, wanted: str | Logger, run: Run) -> Logger:
@@ -133,7 +134,7 @@ class LogTo(Observer):
             return wanted
         config, folder, identity = run.config, run.folder, self._identity
         about = f"{config.task}-{config.method}-seed{config.seed}"
-        if folder is not None:  # the same folder is the same run, also when it is resumed
+        if folder is not None:  # the id follows from the folder, so a resumed run continues its record
             identity = sha256(f"{folder.resolve()} {about}".encode())[:16]
         if folder is None or self._folder is not None:
             name = f"{about}-{identity[:6]}".replace("/", "-").replace(":", "-")
@@ -156,7 +157,7 @@ class LogTo(Observer):
         for name, logger in list(self._loggers):
             try:
                 logger.log(step, numbers)
-            except Exception as error:  # the run's own files have all that counts
+            except Exception as error:  # the run's own files have all results
                 self._loggers.remove((name, logger))
                 run.tell(f"logging to {name} failed ({_sentence(error)}): the run continues without it")
 
@@ -164,7 +165,7 @@ class LogTo(Observer):
         for name, logger in self._loggers:
             close = getattr(logger, "close", None)
             if close is None or logger in self._wanted:
-                continue  # whoever opened it closes it
+                continue  # closed by its owner
             try:
                 close()
             except Exception as problem:
@@ -173,7 +174,7 @@ class LogTo(Observer):
 
 
 def _first_step(run: Run) -> int:
-    """Of what will be logged: a killed run repeats what it did after its last checkpoint."""
+    """First step that will be logged: a killed run repeats the steps after its last checkpoint."""
     if run.log.pending:
         return int(run.log.pending[0].values["step"])
     return run.step + 1 if run.step else 0

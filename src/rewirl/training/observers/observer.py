@@ -1,4 +1,4 @@
-"""The interface of everything that watches a run: displays, loggers, callbacks."""
+"""The interface of displays, loggers and callbacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Is told what happens in a run; override what is of interest. `run` has the step, the evaluations and the policy.
+    """Receives the events of a run; override the methods of interest. `run` has the step, the evaluations and the
+    policy.
 
     `on_step`, `on_episode` and `on_evaluation` end the training when they return False.
 
@@ -23,42 +24,42 @@ class Observer:
     """
 
     def on_start(self, run: Run) -> None:
-        """`train` begins: with a new run, or with one that continues."""
+        """`train` begins, in a new or a resumed run."""
 
     def on_step(self, run: Run) -> bool | None:
-        """After every environment step. A run that nobody watches so closely is a little faster."""
+        """After every environment step. A run is slightly faster without it."""
         return None
 
     def on_progress(self, run: Run) -> None:
-        """Some steps were made; at most about ten calls per second."""
+        """Progress, at most about ten times per second."""
 
     def on_episode(self, run: Run, episode: Episode) -> bool | None:
         """A training episode has ended."""
         return None
 
     def on_evaluation(self, run: Run, row: EvaluationRow) -> bool | None:
-        """An evaluation is there: each once, in the order of their steps."""
+        """An evaluation is complete. Each is reported once, in the order of steps."""
         return None
 
     def on_checkpoint(self, run: Run, path: Path) -> None:
-        """A checkpoint is on the disk."""
+        """A checkpoint has been written."""
 
     def on_notice(self, run: Run, text: str) -> None:
-        """Something that the user should know, other than an error."""
+        """A notice for the user that is not an error."""
 
     def on_end(self, run: Run, error: BaseException | None) -> None:
         """`train` ends, with an error or normally (None)."""
 
 
 class Everyone(Observer):
-    """Tells all observers of a run, and stops the run when one of them asks for it."""
+    """Passes events to all observers of a run, and stops the run if one of them requests it."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers
 
     @property
     def watches_steps(self) -> bool:
-        """Whether anyone wants to see every step."""
+        """Whether an observer overrides `on_step`."""
         return any(type(observer).on_step is not Observer.on_step for observer in self._observers)
 
     def on_start(self, run: Run) -> None:

@@ -1,4 +1,4 @@
-"""How fast a run goes, and how long it still takes."""
+"""Speed and remaining time of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 
 
 class Pace:
-    """Speed and remaining time, by the last seconds. Random steps are fast and do not predict the rest."""
+    """Speed and remaining time, from the last seconds. Random steps are fast and do not predict the rest."""
 
     def __init__(self, window: float = 20.0) -> None:
         self._window = window
@@ -15,7 +15,7 @@ class Pace:
         self._learning = False
 
     def see(self, step: int, random_steps: int, now: float | None = None) -> None:
-        """To be called often."""
+        """Records the current step; to be called often."""
         now = time.monotonic() if now is None else now
         if step > random_steps and not self._learning:
             self._learning = True
@@ -33,7 +33,7 @@ class Pace:
         return (last - first) / (end - start) if end > start else 0.0
 
     def to_go(self, steps: int) -> str:
-        """Time that this many steps will take."""
+        """Expected time of this many steps."""
         return duration(steps / self.rate) if self._learning and self.rate > 0 else "–"
 
 

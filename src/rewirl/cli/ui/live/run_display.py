@@ -88,7 +88,7 @@ class LiveDisplay(Observer):
             self._drawn = time.monotonic()
 
     def panel(self, run: Run) -> RenderableType:
-        """The run as it is now."""
+        """The current state of the run."""
         config, rows = run.config, run.evaluations
         bar = Table.grid(padding=(0, 1), expand=True)
         bar.add_column(ratio=1)
@@ -125,7 +125,7 @@ class LiveDisplay(Observer):
 
 
 def title(run: Run) -> str:
-    """Which run it is."""
+    """Name of the run."""
     return f"{run.config.method} on {run.config.task}, seed {run.config.seed}"
 
 

@@ -129,7 +129,7 @@ class LiveSweep(SweepDisplay):
             self._place.end()
 
     def panel(self, sweep: Sweep) -> RenderableType:
-        """The sweep as it is now."""
+        """The current state of the sweep."""
         done, steps = _steps(sweep)
         bar = Table.grid(padding=(0, 1), expand=True)
         bar.add_column(ratio=1)
@@ -186,12 +186,12 @@ class LiveSweep(SweepDisplay):
 
 
 def name(sweep: Sweep, job: Job) -> str:
-    """Its folder, shortened to what distinguishes the runs of a sweep."""
+    """Folder of a run, shortened to the part that differs within a sweep."""
     return str(job.folder.relative_to(sweep.plan.folder))
 
 
 def word(job: Job) -> str:
-    """Its state for display."""
+    """State of a run for display."""
     return WORDS.get(job.state, job.state)
 
 

@@ -55,7 +55,7 @@ class LiveTuning(TuneDisplay):
             self._place.end()
 
     def panel(self, tuning: Tuning) -> RenderableType:
-        """The search as it is now."""
+        """The current state of the search."""
         ended = len(tuning.of("done", "pruned", "failed"))
         best = tuning.best
         bar = Table.grid(padding=(0, 1), expand=True)

@@ -18,9 +18,9 @@ from rewirl.policies.policy import PolicyLayer
 from rewirl.training.measurements import DiagnosticsRow
 
 MOST = 40
-"""Features that are drawn: more would be too small to read."""
+"""Maximum number of drawn features: more would be too small to read."""
 COLUMNS = 100
-"""Points in time that a heat map shows."""
+"""Columns of a heat map."""
 
 DIAGNOSTICS = {
     "dead": "dead",
@@ -30,7 +30,7 @@ DIAGNOSTICS = {
     "link_age": "age of links",
     "q_bias": "critic bias",
 }
-"""Columns of diagnostics.csv, and their names for people."""
+"""Columns of diagnostics.csv, with names for display."""
 
 
 def page(seen: Inspection) -> str:
@@ -170,12 +170,12 @@ def _wiring(seen: Inspection) -> str:
 
 
 def _order(seen: Inspection) -> list[str]:
-    """Names of the observations shown, by falling weight."""
+    """Names of the observations shown, by decreasing weight."""
     return [feature.name for feature in seen.features(MOST) if feature.actor_links is not None]
 
 
 def _with_gaps(layer: PolicyLayer) -> NDArray[np.float32]:
-    """(outputs, inputs), nan where there is no link."""
+    """(outputs, inputs), NaN without a link."""
     weights = np.full((layer.n_out, layer.n_in), np.nan, dtype=np.float32)
     weights[layer.rows(), layer.columns] = layer.weights
     return weights

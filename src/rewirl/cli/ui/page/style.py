@@ -1,4 +1,4 @@
-"""The page of `rewirl inspect --html`: its frame and style, light or dark."""
+"""The page of `rewirl inspect --html`: HTML frame and style, light or dark."""
 
 PAGE = """\
 <!doctype html>

@@ -1,4 +1,4 @@
-"""How a run's wiring changed, by its links at each evaluation."""
+"""Changes of a run's wiring, from its links at each evaluation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Layer = tuple[str, int]
 
 
 def layer_name(layer: Layer) -> str:
-    """As people count: from 1.
+    """Name of the layer, counted from 1.
 
     >>> layer_name(("actor", 0))
     'actor, layer 1'
@@ -34,18 +34,18 @@ def layer_name(layer: Layer) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Movement:
-    """The wiring of the layers that lack links, at the steps of the evaluations."""
+    """The wiring of the sparse layers at the steps of the evaluations."""
 
     steps: tuple[int, ...]
     wiring: Mapping[Layer, Bits]
     """(evaluations, inputs, outputs) of each layer."""
     adaptations: int
-    """That there were until the last of the steps."""
+    """Rewirings until the last of the steps."""
     replaced: int
     """Links that they replaced, in all networks together."""
 
     def __str__(self) -> str:
-        """How fast the wiring changed, in one sentence."""
+        """The speed of change in one sentence."""
         if not self.adaptations:
             return "The wiring has not been changed yet."
         links = sum(int(bits[-1].sum()) for bits in self.wiring.values())
@@ -83,7 +83,7 @@ class Movement:
         return float(self.wiring[layer].any(axis=0).mean())
 
     def ages(self, layer: Layer) -> Ints:
-        """For how many steps, as far as evaluations tell, each link of today has been there without a break.
+        """Age of each current link in steps: how long it existed without interruption, as seen at evaluations.
 
         >>> wiring = np.array([[[True, True]], [[True, False]], [[True, True]]])
         >>> Movement((0, 10, 20), {("actor", 0): wiring}, 2, 2).ages(("actor", 0))
@@ -91,7 +91,7 @@ class Movement:
         """
         bits = self.wiring[layer]
         absent = ~bits[:, bits[-1]]
-        # Since the evaluation after the last one without it; one that was always there since the first.
+        # Counted from the evaluation after the last one without the link, or from the first evaluation.
         since = np.where(absent.any(axis=0), len(bits) - np.argmax(absent[::-1], axis=0), 0)
         steps = np.array(self.steps, dtype=np.int64)
         ages: Ints = steps[-1] - steps[since]
@@ -104,7 +104,7 @@ class Movement:
 
 
 def movement_of(place: RunFolder, config: RunConfig, until: int) -> Movement | None:
-    """Of a run up to a step; None if its wiring has no log, or one that says nothing. ValueError for a damaged one."""
+    """The history of a run up to a step; None if the wiring log is missing or empty. ValueError if it is damaged."""
     if not place.wiring.exists() or not place.evaluations.exists():
         return None
     rows = parse(EvaluationRow, whole_lines(place.evaluations.read_bytes()))
@@ -124,7 +124,7 @@ def movement_of(place: RunFolder, config: RunConfig, until: int) -> Movement | N
 
 
 def _whole(layers: Sequence[Bits], rows: int) -> Ints:
-    """Evaluations whose wiring was not lost by a damage: every layer has links."""
+    """Evaluations with an undamaged row: every layer has links."""
     kept = np.ones(rows, dtype=np.bool_)
     for bits in layers:
         kept &= bits.any(axis=(1, 2))

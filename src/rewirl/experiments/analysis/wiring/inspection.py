@@ -43,11 +43,11 @@ class Dead:
 
 @dataclass(frozen=True, eq=False)
 class Wired:
-    """A network as it is."""
+    """A network and its links."""
 
     name: str
     step: int | None
-    """Of the run, when it was like this; None where that is not known."""
+    """Step of the run; None if unknown."""
     layers: Sequence[PolicyLayer]
 
     @property
@@ -69,7 +69,7 @@ class Wired:
         return out
 
     def input_links(self) -> Counts:
-        """How many links each input kept."""
+        """Number of links of each input."""
         first = self.layers[0]
         return np.bincount(first.columns, minlength=first.n_in)
 
@@ -83,7 +83,7 @@ class Wired:
 
 @dataclass(frozen=True)
 class Feature:
-    """An input and what the networks kept of it."""
+    """An input with its links and weights in the networks."""
 
     name: str
     actor_links: int | None
@@ -91,22 +91,22 @@ class Feature:
     actor_weight: float
     """Sum of magnitudes, as a share of the actor's whole first layer."""
     critic_links: float | None
-    """Mean of the critics; None where they are not known."""
+    """Mean of the critics; None if unknown."""
     critic_weight: float
     links_at_start: int | None
-    """Of the actor (for an action: of the first critic); None where that is not known."""
+    """Initial links in the actor (for an action: in the first critic); None if unknown."""
 
 
 @dataclass(frozen=True, eq=False)
 class Activity:
-    """What the actor's hidden neurons did in some episodes."""
+    """Activity of the actor's hidden neurons in some episodes."""
 
     result: Evaluation
     active: Sequence[Shares]
     """For each hidden layer: the share of all steps in which each neuron was above 0."""
 
     def never(self) -> list[int]:
-        """Neurons of each hidden layer that never were."""
+        """Number of neurons of each hidden layer that were never active."""
         return [int((shares == 0).sum()) for shares in self.active]
 
 
@@ -118,11 +118,11 @@ class Inspection:
     info: RunInfo | None
     """Of the run; None for a policy file alone."""
     networks: Sequence[Wired]
-    """The actor, then the critics where a checkpoint has them."""
+    """The actor, then the critics if there is a checkpoint."""
     movement: Movement | None
     activity: Activity | None
     notes: Sequence[str]
-    """Why something is not known."""
+    """Reasons why something is unknown."""
     diagnostics: Sequence[DiagnosticsRow] = ()
     """Of each layer at the last evaluation up to the policy's step; none for runs of older versions."""
 
@@ -189,7 +189,7 @@ class Inspection:
 
 
 def look(file: Path, *, episodes: int = 3, seed: int = 0) -> Inspection:
-    """Everything about the policy in a file; of its run too, if that is the folder that the file is in.
+    """Inspects the policy in a file, and its run if the file is in a run folder.
 
     Nothing is written. `episodes` are those in which neurons are watched, 0 for none.
     """
@@ -224,7 +224,7 @@ def _step(policy: Policy) -> int | None:
 
 
 def _critics(place: RunFolder, config: RunConfig, notes: list[str]) -> list[Wired]:
-    """Of the newest checkpoint that is whole."""
+    """Critics of the newest intact checkpoint."""
     for path in checkpoint.found(place.checkpoints):
         try:
             state = checkpoint.load(path, checkpoint.read(path))

@@ -1,4 +1,4 @@
-"""The wiring of a method during training: where links moved, their degrees and ages."""
+"""The wiring of a method during training: links per input, degrees, and ages of links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rewirl.storage.folder import RunFolder
 from rewirl.storage.logs.wiring_log import Bits
 
 TOGETHER = {"critic1": "critics", "critic2": "critics"}
-"""Networks that count as one; every other network is shown by itself."""
+"""Networks that are shown together; every other network is shown separately."""
 COLUMNS = 80
 """Steps of a heat map, at most."""
 BINS = 24
@@ -26,10 +26,10 @@ AGES = (0.05, 0.1, 0.25, 0.5)
 
 @dataclass(frozen=True, eq=False)
 class Degrees:
-    """How many links the neurons on one side of a layer have, at the first and at the last evaluation."""
+    """Distribution of links per neuron on one side of a layer, at the first and the last evaluation."""
 
     side: str
-    """Which neurons, and which of their links."""
+    """Name of the neurons and of the side."""
     edges: Floats
     """(bins + 1,)"""
     first: Floats
@@ -47,9 +47,9 @@ class WiringStudy:
     seeds: tuple[int, ...]
     """Of the runs that are in it."""
     of: int
-    """Runs that there are."""
+    """Number of all runs."""
     moves: bool
-    """Whether the method ever rewires."""
+    """Whether the method rewires."""
     features: tuple[str, ...]
     steps: Ints
     """(columns,)"""
@@ -63,7 +63,7 @@ class WiringStudy:
 
     @property
     def n_text(self) -> str:
-        """How many runs are in it."""
+        """Number of included runs."""
         return f"n = {len(self.seeds)}" + (f" of {self.of}" if len(self.seeds) < self.of else "")
 
 

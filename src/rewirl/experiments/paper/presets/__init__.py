@@ -1,6 +1,6 @@
 """The paper's experiments by name: grids in the form that users write, in TOML files beside this one.
 
-What a grid means is in `sweep/grid.py`.
+Grids are explained in `sweep/grid.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rewirl.experiments.sweep.grid import Grid, parse_grid, read_grid
 
 
 def preset_names() -> list[str]:
-    """All there are.
+    """Names of all presets.
 
     >>> "paper/td3" in preset_names()
     True

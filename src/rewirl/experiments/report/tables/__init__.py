@@ -1,4 +1,4 @@
 """The tables of a report, and how a table is written as HTML, Markdown, LaTeX and CSV.
 
-Where their numbers come from: `analysis/`.
+Their numbers come from `analysis/`.
 """

@@ -98,7 +98,7 @@ def _paper_table(
 
 
 def _earlier(standing: Standing, task: TaskComparison) -> str:
-    """The step of a method that did not reach its task's."""
+    """The step of a method, if it did not reach its task's."""
     return f" at{NBSP}{steps_text(standing.at)}" if standing.at < task.at else ""
 
 
@@ -184,7 +184,7 @@ def improvement_table(aggregates: Aggregates) -> Table:
 
 
 def cost_table(comparison: Comparison) -> Table:
-    """What each method took."""
+    """Costs of each method."""
     rows, records = [], []
     timed = ["seconds"] if comparison.wall_clock else []
     for task in comparison.tasks:

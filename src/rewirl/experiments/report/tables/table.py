@@ -14,7 +14,7 @@ Record = dict[str, str | int | float | None]
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as people read them, and the same numbers unrounded, one record for each."""
+    """Formatted cells, and the same numbers unrounded as records."""
 
     name: str
     """Of its files."""
@@ -150,7 +150,7 @@ def _markdown(text: str) -> str:
 
 
 def _plain_cell(value: str | float | None) -> str | float | None:
-    """A text that no spreadsheet takes for a formula.
+    """A text that spreadsheets do not interpret as a formula.
 
     >>> _plain_cell("=1+1"), _plain_cell(-1.5)
     ("'=1+1", -1.5)
