@@ -1,4 +1,4 @@
-"""Settings that all tests share."""
+"""Shared settings of the tests."""
 
 import signal
 import sys

@@ -158,7 +158,7 @@ def test_a_wrapper_that_cannot_be_made_again_is_not_left_out():
 
 
 def test_a_wrapper_that_remembers_is_told_of(tmp_path: Path):
-    """Running averages are no part of a checkpoint: whoever uses them learns that a resumed run is another one."""
+    """Running averages are not in a checkpoint: a user of them is warned that a resumed run differs."""
     with start(tiny.config(), tmp_path / "run", env=lambda: NormalizeObservation(tiny.Walk())) as run:
         assert any("may not be bit-identical" in notice for notice in run.notices)
 

@@ -1,4 +1,4 @@
-"""TD3 and SAC from Python: learn, go on, predict, save, load, watch."""
+"""TD3 and SAC from Python: learn, continue, predict, save, load, progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen while an agent learns: a live line where someone looks, nothing elsewhere, lines when asked for."""
+"""Progress of an agent: a live line on terminals, otherwise nothing, or plain lines if requested."""
 
 from __future__ import annotations
 

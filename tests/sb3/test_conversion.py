@@ -179,7 +179,7 @@ def test_another_environment_is_refused() -> None:
 
 
 def test_targets_that_follow_now_and_then_are_refused() -> None:
-    """The engine counts the interval over all updates, Stable-Baselines3 anew in every call of `train`."""
+    """The engine counts the interval over all updates, Stable-Baselines3 from the start of each call of `train`."""
     box, options = ActionBox([-1.0], [1.0]), SACOptions(hidden=(8, 8), tau=1.0, target_interval=1000)
     agent = SACAgent(3, box, options, WiringOptions(rule=Dense()), np.random.default_rng(0))
     with pytest.raises(ValueError, match="target_interval must be 1, not 1000"):

@@ -23,7 +23,7 @@ class Images(gym.Env):
 
 
 def small(**more: object) -> dict[str, object]:
-    """Made anew for each agent: agents write into it."""
+    """Created for each agent, because agents write into it."""
     return {"net_arch": [16, 8], **more}
 
 

@@ -35,7 +35,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_real_full_disk(small_disk: Path, tmp_path: Path) -> None:
-    """Full while a checkpoint is written: the one before is whole, the bytes are said; with room the run goes on."""
+    """Full while a checkpoint is written: the previous one is intact, the message gives the bytes; the run resumes once
+    there is space."""
     tiny.train(tmp_path / "whole")
     with start(tiny.config(), small_disk / "run") as run:
         run.train(230)

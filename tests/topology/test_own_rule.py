@@ -1,4 +1,4 @@
-"""A rule of one's own: one override is enough, and it cannot change the number of links."""
+"""A user's rule: one override is enough, and it cannot change the number of links."""
 
 import numpy as np
 import pytest

@@ -115,7 +115,7 @@ def test_a_logger_that_cannot_begin_is_said_in_a_sentence(tmp_path, monkeypatch)
 
 
 class Lines:
-    """A logger of one's own."""
+    """A user's logger."""
 
     def __init__(self):
         self.lines = []

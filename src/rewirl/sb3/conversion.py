@@ -131,8 +131,8 @@ def _new_model(agent: TD3Agent | SACAgent, env: GymEnv | None) -> TD3 | SAC:
 def _check_interval(name: str, interval: int) -> None:
     if interval != 1:
         raise ValueError(
-            f"{name} must be 1, not {interval}: the engine counts it over all updates, Stable-Baselines3 anew in every "
-            "call of train, so the targets would not follow alike"
+            f"{name} must be 1, not {interval}: the engine counts it over all updates, Stable-Baselines3 within "
+            "each call of train, so targets would be updated at different times"
         )
 
 

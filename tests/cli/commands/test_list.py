@@ -1,4 +1,4 @@
-"""`rewirl list`: readable where there is little room, whole where there is no end of it."""
+"""`rewirl list`: shortened on a narrow terminal, complete in a file or pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rewirl play`: films hold the frames of the episode, in its own time; what cannot be shown is said."""
+"""`rewirl play`: recordings contain the frames of the episode at its speed; what cannot be shown is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said when a run from the command line is over."""
+"""The summary at the end of a run from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run folders as data: what is left of them is read, what cannot be is named."""
+"""Run folders as data: intact parts are read, damaged ones are reported."""
 
 from __future__ import annotations
 
