@@ -268,7 +268,7 @@ def test_every_place_is_equally_likely():
     [
         (-1, 1, ValueError, "count must be from 0 to 3 x 4 = 12 links, not -1"),
         (13, 1, ValueError, "count must be from 0 to 3 x 4 = 12 links, not 13"),
-        (6, 4, ValueError, "6 links are no whole number of blocks: count must be a multiple of 4"),
+        (6, 4, ValueError, "6 links are not a whole number of blocks: count must be a multiple of 4"),
         (6.0, 1, TypeError, "count must be a whole number, not 6.0"),
         (8, 3, ValueError, "block must be 1, 2"),
     ],

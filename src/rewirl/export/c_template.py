@@ -170,7 +170,7 @@ static int32_t $name_count(const uint8_t *counts, int32_t wide, int32_t i)
 }
 """
 
-# Links are in the order of their inputs: whatever an input of 0 would add is skipped, and behind a ReLU many are 0.
+# Links are in the order of their inputs: links of an input that is 0 are skipped, and many are 0 after a ReLU.
 LINKS = {
     "dense": """\
 /* Every link. */

@@ -10,8 +10,8 @@ from rewirl.policies.sealed_file import PolicyFileError, SealedFile
 FORMAT, FORMAT_VERSION = "rewirl-policy", 2
 """Version 1 holds policies with an action box only, and is still written for them."""
 AGENT_FORMAT, AGENT = "rewirl-agent", "agent."
-"""Of a file that holds a whole agent (`learners/agent_file.py`), and how the names of its arrays begin that are no part
-of the policy."""
+"""Format of a file with a whole agent (`learners/agent_file.py`), and prefix of its arrays that do not belong to the
+policy."""
 PARTS = ("indptr", "columns", "weights", "bias")
 """Arrays of a layer in the file."""
 ALGORITHMS = {"td3": 1, "sac": 2, "dqn": 1}

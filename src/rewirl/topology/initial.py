@@ -74,7 +74,7 @@ def erdos_renyi(n_in: int, n_out: int, count: int, rng: np.random.Generator, blo
     if not 0 <= count <= n_in * n_out:
         raise ValueError(f"count must be from 0 to {n_in} x {n_out} = {n_in * n_out} links, not {count}")
     if count % block:
-        raise ValueError(f"{count} links are no whole number of blocks: count must be a multiple of {block}")
+        raise ValueError(f"{count} links are not a whole number of blocks: count must be a multiple of {block}")
     if count == n_in * n_out and block == 1:
         return Links.dense(n_in, n_out)
     chosen = rng.choice(n_in * (n_out // block), count // block, replace=False, shuffle=False)

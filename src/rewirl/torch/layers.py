@@ -88,15 +88,15 @@ class SparseLayer:
         if self.links.n_free == 0:
             return gradient
         if self._keeps_gradients:
-            # Adds up as .grad itself does, and begins anew where zero_grad made that begin anew: gradients of other
-            # losses that came this way (an actor's through its critic) are not this step's.
+            # Accumulates and is reset like .grad: gradients of other losses that passed through this layer (an actor's
+            # through its critic) do not belong to this step.
             before, held = self._gradient, self.weight.grad
             if before is None or held is None or not held.any():
                 self._gradient = gradient.detach()
             else:
                 self._gradient = before + gradient.detach()
         bits = self._bits_for(gradient)
-        if gradient.requires_grad:  # somebody will differentiate it again
+        if gradient.requires_grad:  # it may be differentiated again
             return gradient.masked_fill(bits == 0, 0)
         return (gradient.view(bits.dtype) & bits).view(gradient.dtype)
 

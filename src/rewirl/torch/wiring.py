@@ -31,13 +31,12 @@ def sparsify(
 ) -> Wiring:
     """Makes the Linear and Conv2d layers of a module sparse, in place; the result keeps them sparse during learning.
 
-    `rule` is SET(), RigL(), Static(), Dense() or a class of these, which takes its default numbers. Half of the weights
-    exist, unless one of three is given: `lambdas`, one λ for each sparse layer; `sparsity`, the share of all weights of
-    the module's Linear and Conv2d layers, dense ones included, that do not exist; `links`, a wiring by names of layers.
-    `layers` names the sparse layers, or is a function of name and layer that says whether it is one; without it all
-    are but the last. A Conv2d counts as a layer from (in · height · width) to its output channels. `block`
-    neighbouring outputs share an input. Links come from `seed`, or from a generator of your own; without one, from
-    PyTorch's.
+    `rule` is SET(), RigL(), Static(), Dense(), or one of these classes for its defaults. By default half of the weights
+    are removed. Give one of these for another number: `lambdas`, one λ for each sparse layer; `sparsity`, the share of
+    weights to remove from all Linear and Conv2d layers, dense ones included; `links`, a wiring by names of layers.
+    `layers` selects the sparse layers by name, or by a predicate of name and layer; the default is all except the last.
+    A Conv2d counts as a layer from (in · height · width) to its output channels. `block` neighbouring outputs share an
+    input. Links are drawn from `seed`, which may be a generator; without one, from PyTorch's generator.
 
     >>> from rewirl.topology import SET
     >>> net = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
@@ -94,12 +93,12 @@ class Wiring:
         return {layer.name: layer.links for layer in self._layers}
 
     def after_step(self, optimizer: torch.optim.Optimizer, *, update: int | None = None) -> int:
-        """To be called after every `optimizer.step()`; says how many links were replaced.
+        """To be called after every `optimizer.step()`; returns the number of replaced links.
 
-        Weights, gradients and the optimizer's state are 0 wherever there is no link. When the rule says that it is
-        time, links are dropped and grown (Algorithm 2), with gradients of the step just made if the rule wants them.
-        Updates are counted here; a module that is not trained at every update (TD3's actor) is told their number by
-        `update`, and adapts at its first own one at or after the time.
+        Weights, gradients and the optimizer's state are 0 except for links. If the rule is due, links are dropped and
+        grown (Algorithm 2), with gradients of the last step if the rule needs them. Calls are counted as updates. For
+        a module that is not trained at every update (TD3's actor), pass `update`: it is rewired at its first update
+        at or after the time.
         """
         states = self._states(optimizer)
         now = self.updates + 1 if update is None else whole_number("update", update)
@@ -164,8 +163,8 @@ class Wiring:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores what `state_dict` returned; everything is checked before anything changes.
 
-        Load the module's and the optimizer's own state too, before or after this, but after `sparsify`: that zeroes
-        whatever is not in the wiring it draws.
+        Also load the states of the module and the optimizer, before or after this, but after `sparsify`, which sets
+        all weights outside its own wiring to 0.
         """
         counts = {name: _count(name, state) for name in ("updates", "adaptations", "replaced")}
         probe = type(self.rng.bit_generator)()

@@ -47,7 +47,7 @@ def no_rate_left(config: RunConfig, steps: int) -> str | None:
     until, updates = config.options.lr_until, (steps - config.random_steps) * config.updates_per_step
     if until is None or until >= updates:
         return None
-    return f"the learning rate is 0 after {until:,} of {updates:,} updates, so the agent learns nothing from there on"
+    return f"the learning rate is 0 after {until:,} of {updates:,} updates, so the agent learns nothing after that"
 
 
 class InitialPolicy:

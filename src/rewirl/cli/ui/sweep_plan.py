@@ -35,7 +35,7 @@ def measured(plan: Plan, console: Console) -> Known:
 
 
 def shown_plan(plan: Plan, known: Known, jobs: int | None, cores: int | None = None) -> RenderableType:
-    """The output of `--dry-run`; more jobs than cores are no faster."""
+    """The output of `--dry-run`; more jobs than cores are not faster."""
     numbers = ("steps", "runs", "done", "to resume", "new", "hours each", "disk each")
     rows = table("task", "method", "variant", *numbers, right=numbers)
     for alike in _groups(plan):

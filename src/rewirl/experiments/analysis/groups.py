@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rewirl.agents.methods import METHODS, Method, method
+from rewirl.envs.task_names import without_version
 from rewirl.experiments.analysis.number_format import steps_text
 from rewirl.experiments.analysis.smoothing import smoothed
 from rewirl.experiments.analysis.trained_runs import Floats, Ints, TrainedRun
@@ -152,7 +153,7 @@ def _natural(text: str) -> list[tuple[int, str]]:
 
 def _task_order(task: str) -> tuple[int, str]:
     """The paper's tasks in the paper's order, then all others by name."""
-    base = task.split("-v")[0]
+    base = without_version(task)
     return (TASKS.index(base) if base in TASKS else len(TASKS)), task
 
 

@@ -50,7 +50,7 @@ def evaluate_vector(
     obs, _ = envs.reset(seed=seed)
     while any(len(done) < share for done, share in zip(returns, shares, strict=True)):
         obs, rewards, terminated, truncated, _ = envs.step(_actions(policy, obs))
-        # NextStep: the step after an end is not part of an episode but the reset, whatever the action.
+        # NextStep: the step after an end is the reset and not part of an episode.
         playing, ended = ~beginning, terminated | truncated
         totals[playing] += np.asarray(rewards, dtype=np.float64)[playing]
         counts += playing

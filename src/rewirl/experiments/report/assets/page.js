@@ -231,7 +231,7 @@
   on("wiring-network", ["heat", "ages", "degrees"], labelWiring);
   labelWiring();
 
-  // A shadow where a table goes on to the right.
+  // A shadow where a table continues to the right.
   const shade = (box) => box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
   for (const box of all(".table .scroll")) {
     box.addEventListener("scroll", () => shade(box), { passive: true });
