@@ -66,10 +66,10 @@ class RunConfig:
     anneal_eta: bool = False
     """Let η fall to 0 along a cosine until adapt_until, which is 80% of all updates unless given."""
     min_links: int = 0
-    """Inputs that rewiring leaves every neuron, and gives first to neurons with fewer; at least 1 with recycle."""
+    """Minimum links into each neuron after a rewiring; neurons with fewer get new links first. At least 1 with recycle."""
     recycle: float | None = None
-    """Activity up to which hidden neurons are recycled every adapt_every updates, as a share of the mean of their
-    layer; 0 recycles dead neurons only. Not given: none."""
+    """Recycle hidden neurons every adapt_every updates if their activity is at most this share of their layer's mean;
+    0 recycles dead neurons only. Off unless given."""
     block: int = 1
     """Size of blocks of neighbouring outputs that share an input: 1 (the paper's wiring), 2 or 4 (fastest)."""
     updates_per_step: int = 1
