@@ -66,7 +66,7 @@ class RunConfig:
     anneal_eta: bool = False
     """Let η fall to 0 along a cosine until adapt_until, which is 80% of all updates unless given."""
     min_links: int = 0
-    """Minimum links into each neuron after a rewiring; neurons with fewer get new links first. At least 1 with recycle."""
+    """Minimum links into a neuron after a rewiring; neurons with fewer get new links first. At least 1 with recycle."""
     recycle: float | None = None
     """Recycle hidden neurons every adapt_every updates if their activity is at most this share of their layer's mean;
     0 recycles dead neurons only. Off unless given."""
