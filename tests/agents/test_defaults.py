@@ -26,6 +26,7 @@ SHARED = {
     "layer_norm": False,
     "n_step": 1,
     "n_step_from": 0,
+    "normalize": None,
 }
 DEFAULTS = {
     TD3Options: {

@@ -91,6 +91,14 @@ def with_tensors(**changes: np.ndarray | None) -> bytes:
     return sealed(tensors, texts)
 
 
+def normalised(version: str = "3", **changes: np.ndarray | None) -> bytes:
+    """A file with a true seal whose observations are normalised, with other statistics (None: left out)."""
+    tensors, texts = good()
+    statistics = {"mean": f4(0, -1, 2), "std": f4(1, 0.5, 3), **changes}
+    tensors |= {f"observation.{name}": array for name, array in statistics.items() if array is not None}
+    return sealed(tensors, {**texts, "format_version": version})
+
+
 def with_texts(**changes: str | None) -> bytes:
     """A file with a true seal whose metadata is changed (None: left out)."""
     tensors, texts = good()
@@ -144,8 +152,8 @@ def attacks() -> dict[str, tuple[bytes, str]]:
             "this is not a policy file: its format is 'somebody-elses'",
         ),
         "no-metadata": (with_header(lambda h: h.pop("__metadata__")), "its format is None"),
-        "newer": (with_texts(format_version="3", rewirl="1.4.0"), r"format version 3: it needs rewirl ≥ 1\.4\.0"),
-        "newer-by-nobody": (with_texts(format_version="3", rewirl="rm -rf"), "needs rewirl ≥ a later version"),
+        "newer": (with_texts(format_version="4", rewirl="1.4.0"), r"format version 4: it needs rewirl ≥ 1\.4\.0"),
+        "newer-by-nobody": (with_texts(format_version="4", rewirl="rm -rf"), "needs rewirl ≥ a later version"),
         "version-zero": (with_texts(format_version="0"), "format version '0' is not a number"),
         "version-text": (with_texts(format_version="one"), "format version 'one' is not a number"),
         # headers with lies about lengths
@@ -244,6 +252,16 @@ def attacks() -> dict[str, tuple[bytes, str]]:
         "weight-infinite": (with_tensors(layer_1_weights=f4(np.inf)), r"layer 1: weights\[0\] is inf"),
         "bias-nan": (with_tensors(layer_1_bias=f4(np.nan)), r"layer 1: bias\[0\] is nan"),
         "box-nan": (with_tensors(action_low=f4(np.nan)), "finite lows below finite highs"),
+        "mean-missing": (normalised(mean=None), "the array 'observation.mean' is missing"),
+        "std-missing": (normalised(std=None), "the array 'observation.std' is missing"),
+        "normalised-before-version-3": (normalised("2"), "the array 'observation.mean' does not belong"),
+        "mean-short": (normalised(mean=f4(0, 1)), r"'observation.mean' is F32 \(2,\): .* it must be F32 \(3,\)"),
+        "std-as-matrix": (normalised(std=f4(1, 2, 3)[None]), r"is F32 \(1, 3\): .* it must be F32 \(3,\)"),
+        "std-as-integers": (normalised(std=i4(1, 2, 3)), r"is I32 \(3,\): .* it must be F32 \(3,\)"),
+        "mean-nan": (normalised(mean=f4(0, np.nan, 1)), r"obs_mean\[1\] is nan: every number must be finite"),
+        "std-infinite": (normalised(std=f4(1, 1, np.inf)), r"obs_std\[2\] is inf: every number must be finite"),
+        "std-zero": (normalised(std=f4(1, 0, 1)), r"obs_std\[1\] is 0.0: a standard deviation must be above 0"),
+        "std-negative": (normalised(std=f4(1, 1, -1)), r"obs_std\[2\] is -1.0: a standard deviation must be above 0"),
         "box-upside-down": (with_tensors(action_low=f4(4)), "finite lows below finite highs"),
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -87,8 +86,7 @@ class ActorCritic(WiredAgent):
     def _update_critics(self, batch: Transitions, y: Batch) -> None:
         """One step of both critics along the gradient of 1/N Σ (y - Q(s, a))². If the rule is due, they are rewired,
         and the actor is rewired at its next update."""
-        if self.options.lr_until is not None:
-            self._adam = replace(self._adam, lr=self.options.lr_at(self.updates))
+        self._set_rate()
         due = self.wiring.due(self.updates)
         # A rule that wants gradients can read them right after a critic's own update, and only then.
         alone = due and self.wiring.rule.wants_gradients

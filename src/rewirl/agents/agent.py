@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rewirl.agents.actions import Actions
 from rewirl.agents.costs import Costs
+from rewirl.agents.normaliser import Normaliser
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.transitions import Transitions
 from rewirl.nn import Network, Target
@@ -57,6 +58,8 @@ class Agent(ABC):
         self.n_obs, self.n_act, self.actions = n_obs, actions.size, actions
         self.options, self.wiring, self.rng = options, wiring, rng
         self.networks, self.targets, self.updates = {}, {}, 0
+        self.normaliser = Normaliser(options.normalize, n_obs, options.gamma)
+        """Makes of observations and rewards what `act`, `explore` and `update` are given. Part of the state."""
 
     @classmethod
     @abstractmethod
@@ -70,7 +73,7 @@ class Agent(ABC):
 
     @abstractmethod
     def act(self, obs: Floats) -> Floats:
-        """The deterministic action, in units of the policy."""
+        """The deterministic action, in units of the policy, for an observation as `normaliser.scaling` gives it."""
 
     @abstractmethod
     def explore(self, obs: Floats) -> Floats:
@@ -96,4 +99,11 @@ class Agent(ABC):
     def policy(self, task: str = "") -> Policy:
         """The acting network as a policy that can be saved and deployed."""
         layers = [PolicyLayer.from_network(self.acting, layer) for layer in range(self.acting.layers)]
-        return Policy(layers=layers, **self.actions.bounds(), algorithm=self.policy_kind, task=task)
+        return Policy(
+            layers=layers,
+            **self.actions.bounds(),
+            obs_mean=self.normaliser.scaling.mean,
+            obs_std=self.normaliser.scaling.std,
+            algorithm=self.policy_kind,
+            task=task,
+        )

@@ -73,6 +73,7 @@ class DQNAgent(WiredAgent):
     def update(self, batch: Transitions) -> None:
         o = self.options
         self.updates += 1
+        self._set_rate()
 
         # a* = argmax_a Q_θ(s', a); y = r + γ Q_θ'(s', a*); nothing follows a terminal state
         best = self.q.forward(batch.next_obs).array.argmax(axis=0)

@@ -107,6 +107,9 @@ class Options:
     """n-step returns: rewards that a critic's target sums; fewer at the end of an episode."""
     n_step_from: int = 0
     """First update whose targets sum n_step rewards; earlier ones use one reward."""
+    normalize: Literal["observations", "rewards", "observations,rewards"] | None = None
+    """What is scaled with running statistics before networks see it: (observation - mean) / std, reward / std of
+    returns; nothing unless given."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -122,6 +125,8 @@ class Options:
             raise ValueError("lr_until must be at least 1, and needs lr_schedule linear or cosine")
         if self.n_step < 1:
             raise ValueError(f"n_step must be at least 1, not {self.n_step}")
+        if self.normalize not in (None, "observations", "rewards", "observations,rewards"):
+            raise ValueError(f"normalize must be observations, rewards or both with a comma, not {self.normalize!r}")
         if not 1 <= self.batch <= MAX_BATCH:
             raise ValueError(f"batch must be from 1 to {MAX_BATCH}, not {self.batch}")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents.actions import Actions
 from rewirl.agents.agent import Agent, Diverged, State
+from rewirl.agents.normaliser import Normaliser
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.nn import Network, Target, recycle
 from rewirl.topology import wire
@@ -56,6 +58,11 @@ class WiredAgent(Agent):
         links = wire(sizes, self.rng, rule=w.rule, lambdas=w.lambdas, sparsity=w.sparsity, block=w.block)
         return Network(links, self.rng, layer_norm=layer_norm, sparse_init=self.options.sparse_init)
 
+    def _set_rate(self) -> None:
+        """The learning rate of this update."""
+        if self.options.lr_until is not None:
+            self._adam = replace(self._adam, lr=self.options.lr_at(self.updates))
+
     def _adapt(self, network: Network) -> None:
         if not np.isfinite(network.parameters).all():
             raise Diverged(f"weights are not finite any more at update {self.updates}: none of them is the smallest")
@@ -89,9 +96,9 @@ class WiredAgent(Agent):
         self.updates = int(state["updates"])
         self._links_replaced = int(state["links_replaced"])
 
-    def _stateful(self) -> dict[str, Network | Target | Averages]:
+    def _stateful(self) -> dict[str, Network | Target | Averages | Normaliser]:
         # A network before its target: the target's weights are in the order of the network's links.
-        parts: dict[str, Network | Target | Averages] = dict(self.networks)
+        parts: dict[str, Network | Target | Averages | Normaliser] = dict(self.networks)
         parts.update({f"{name}_target": target for name, target in self.targets.items()})
-        parts["averages"] = self._averages
+        parts["averages"], parts["normaliser"] = self._averages, self.normaliser
         return parts

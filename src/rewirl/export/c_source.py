@@ -23,6 +23,7 @@ from rewirl.export.weights import BYTES, Loss, accuracy_loss, check_dtype, store
 from rewirl.files import write_aside
 from rewirl.policies.layer import Floats
 from rewirl.policies.policy import Policy
+from rewirl.policies.scaling import CLIP
 
 C_TYPES = {"float32": "float", "uint8": "uint8_t", "uint16": "uint16_t", "int8": "int8_t"}
 KEYWORD = re.compile(
@@ -84,13 +85,16 @@ def export_c(
     memory = _memory(policy.sizes[1:-1])
     if policy.is_discrete:
         memory["outputs"] = policy.n_act
+    if policy.is_normalised:
+        memory["seen"] = policy.n_obs
     words = {
         **(template.CHOICE if policy.is_discrete else template.BOX),
         "first": f"{policy.first}L",
         "name": name,
         "NAME": name.upper(),
         "about": _plain(f"a policy for {_task(policy)} made by rewirl {version('rewirl')}"),
-        "network": f"{' -> '.join(map(str, policy.sizes))}, ReLU between layers, then {_last(policy)}",
+        "network": f"{_first(policy)}{' -> '.join(map(str, policy.sizes))}, ReLU between layers, then {_last(policy)}",
+        "clip": _float(float(CLIP)),
         "layers": "\n".join(
             f" * layer {number}  {layer.links} links of {layer.n_in * layer.n_out} ({links.way}), weights {dtype}"
             for number, (layer, links) in enumerate(zip(policy.layers, encodings, strict=True))
@@ -103,7 +107,7 @@ def export_c(
         "sizes": " +\n        ".join(f"sizeof {name}_{part}" for part in arrays),
         "arrays": "".join(_array(f"{name}_{part}", values) for part, values in arrays.items()),
         "functions": _functions(policy, encodings, dtype),
-        "unused": "" if len(policy.layers) > 1 else "    (void)memory;\n",
+        "unused": "" if len(policy.layers) > 1 or policy.is_normalised else "    (void)memory;\n",
         "calls": "".join(_calls(policy, encodings, dtype)),
         "zeros": " ".join("0" * policy.n_obs),
     }
@@ -116,6 +120,10 @@ def export_c(
     header, source, example = (folder / file for file in texts)
     ways = tuple(links.way for links in encodings)
     return CExport(header, source, example, flash, int(words["ram"]), ways, dtype, loss)
+
+
+def _first(policy: Policy) -> str:
+    return "observations normalised and clipped, " if policy.is_normalised else ""
 
 
 def _last(policy: Policy) -> str:
@@ -146,6 +154,8 @@ def check_name(name: str) -> None:
 def _arrays(policy: Policy, encodings: list[Encoded], dtype: str) -> dict[str, NDArray[Any]]:
     """Every constant of the source file, in order."""
     arrays: dict[str, NDArray[Any]] = {}
+    if policy.is_normalised:
+        arrays |= {"mean": policy.obs_mean, "std": policy.obs_std}
     for number, (layer, links) in enumerate(zip(policy.layers, encodings, strict=True)):
         weights = stored(layer, dtype)
         if links.way != "dense":
@@ -176,6 +186,7 @@ def _functions(policy: Policy, encodings: list[Encoded], dtype: str) -> str:
     """Only functions that are used: compilers warn about unused ones."""
     ways = sorted({links.way for links in encodings})
     parts = [template.WEIGHT[dtype], template.BEGIN[dtype]]
+    parts += [template.NORMALISE] if policy.is_normalised else []
     parts += [template.RELU] if len(policy.layers) > 1 else []
     parts += [template.COUNT] if ways != ["dense"] else []
     return "\n".join(parts + [template.LINKS[way] for way in ways])
@@ -183,7 +194,10 @@ def _functions(policy: Policy, encodings: list[Encoded], dtype: str) -> str:
 
 def _calls(policy: Policy, encodings: list[Encoded], dtype: str) -> Iterable[str]:
     last = len(policy.layers) - 1
-    places = ["observation", *(f"memory->{'ab'[number % 2]}" for number in range(last)), "action"]
+    first = "memory->seen" if policy.is_normalised else "observation"
+    if policy.is_normalised:
+        yield "    $name_normalise(observation, memory->seen);\n"
+    places = [first, *(f"memory->{'ab'[number % 2]}" for number in range(last)), "action"]
     for number, (x, y) in enumerate(pairwise(places)):
         layer, links = policy.layers[number], encodings[number]
         begin = f"{layer.n_out}, {y}" if dtype == "int8" else f"{layer.n_out}, $name_bias_{number}, {y}"

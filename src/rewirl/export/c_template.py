@@ -152,6 +152,18 @@ static void $name_end(int32_t n_out, const float *scale, const float *bias, floa
 }
 BEGIN["f16"] = BEGIN["f32"]
 
+NORMALISE = """\
+/* (x - mean) / std, clipped: what the network gets. */
+static void $name_normalise(const float *x, float *y)
+{
+    int32_t i;
+    for (i = 0; i < $NAME_N_OBS; ++i) {
+        const float seen = (x[i] - $name_mean[i]) / $name_std[i];
+        y[i] = seen < -$clip ? -$clip : seen > $clip ? $clip : seen;
+    }
+}
+"""
+
 RELU = """\
 static void $name_relu(int32_t n, float *y)
 {

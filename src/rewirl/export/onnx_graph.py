@@ -13,10 +13,11 @@ import numpy as np
 from rewirl.export.action_scaling import box_in_float32
 from rewirl.export.errors import ExportError
 from rewirl.export.output_folder import prepare_folder, refuse_folder
-from rewirl.export.weights import apart
+from rewirl.export.weights import apart, some_observations
 from rewirl.files import write_aside
 from rewirl.policies.layer import PolicyLayer
 from rewirl.policies.policy import Policy
+from rewirl.policies.scaling import CLIP
 
 OPSET, IR_VERSION = 17, 8
 """Supported by runtimes since 2022, and sufficient for the graph."""
@@ -64,6 +65,10 @@ def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxE
     refuse_folder(path)
     helper, numpy_helper = onnx.helper, onnx.numpy_helper
     nodes, dense, sparsely, x = [], [], [], "observation"
+    for operator, name, values in _normalisation(acting):
+        dense.append(numpy_helper.from_array(values, name))
+        nodes.append(helper.make_node(operator, [x, name], [f"seen.{name}"], name=f"seen.{name}"))
+        x = f"seen.{name}"
     for number, layer in enumerate(acting.layers):
         weights, bias, out = f"weights.{number}", f"bias.{number}", f"layer.{number}"
         if sparse and layer.density < 1:
@@ -104,6 +109,14 @@ def export_onnx(policy: Policy, path: str | Path, sparse: bool = False) -> OnnxE
     return OnnxExport(path, len(content), difference)
 
 
+def _normalisation(policy: Policy) -> list[tuple[str, str, Any]]:
+    """Operators, each with the name of its constant and that: from an observation to what the network gets."""
+    if not policy.is_normalised:
+        return []
+    both = [("Sub", "mean", policy.obs_mean), ("Div", "std", policy.obs_std)]
+    return [*both, ("Max", "least", np.array(-CLIP)), ("Min", "most", np.array(CLIP))]
+
+
 def _actions(policy: Policy) -> tuple[dict[str, Any], list[tuple[str, list[str], dict[str, int]]]]:
     """Constants and operators from the network's outputs to actions."""
     if policy.is_discrete:
@@ -121,7 +134,7 @@ def _difference(policy: Policy, model: bytes) -> float | None:
         runtime = _module("onnxruntime")
     except ExportError:
         return None
-    observations = np.random.default_rng(0).standard_normal((1000, policy.n_obs), dtype=np.float32)
+    observations = some_observations(policy)
     session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
     (actions,) = session.run(["action"], {"observation": observations})
     return float(apart(policy, actions, policy.predict(observations)[0]).max())

@@ -77,14 +77,20 @@ class Loss:
 
 
 def accuracy_loss(policy: Policy, dtype: str, observations: Floats | None = None) -> Loss:
-    """Effect of `dtype` on the actions, for `observations` or 1000 standard normal ones."""
+    """Effect of `dtype` on the actions, for `observations` or else for `some_observations`."""
     if observations is None:
-        observations = np.random.default_rng(0).standard_normal((1000, policy.n_obs), dtype=np.float32)
+        observations = some_observations(policy)
     if observations.ndim != 2 or observations.shape[1] != policy.n_obs or not len(observations):
         raise ExportError(f"observations must be rows of {policy.n_obs} numbers, not of shape {observations.shape}")
     policy = policy.acting()
     found = apart(policy, as_stored(policy, dtype).predict(observations)[0], policy.predict(observations)[0])
     return Loss(float(found.max()), float(found.mean()), len(observations), policy.is_discrete)
+
+
+def some_observations(policy: Policy) -> Floats:
+    """1000 standard normal ones; of the mean and standard deviation that the policy knows, if it does."""
+    drawn = np.random.default_rng(0).standard_normal((1000, policy.n_obs), dtype=np.float32)
+    return drawn * policy.obs_std + policy.obs_mean if policy.is_normalised else drawn
 
 
 def apart(policy: Policy, some: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:

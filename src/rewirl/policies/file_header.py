@@ -7,8 +7,11 @@ from collections.abc import Mapping
 
 from rewirl.policies.sealed_file import PolicyFileError, SealedFile
 
-FORMAT, FORMAT_VERSION = "rewirl-policy", 2
-"""Version 1 holds policies with an action box only, and is still written for them."""
+FORMAT, FORMAT_VERSION = "rewirl-policy", 3
+"""Version 3 has normalised observations. Version 2 has discrete actions without them, version 1 an action box: both are
+still written for these."""
+NORMALISATION = ("observation.mean", "observation.std")
+"""Arrays of a policy that normalises its observations."""
 AGENT_FORMAT, AGENT = "rewirl-agent", "agent."
 """Format of a file with a whole agent (`learners/agent_file.py`), and prefix of its arrays that do not belong to the
 policy."""
@@ -53,6 +56,8 @@ def check_header(file: SealedFile) -> None:
             f"the file states {sizes[-1]} outputs: a sac policy has two for each dimension of the action"
         )
     expected = _expected(sizes, links, text["algorithm"])
+    if int(found) >= 3 and any(name in file.entries for name in NORMALISATION):
+        expected |= dict.fromkeys(NORMALISATION, ("F32", (sizes[0],)))
     others = {name for name in file.entries if name.startswith(AGENT)} if text["format"] == AGENT_FORMAT else set()
     for name in sorted(set(expected) | set(file.entries) - others):
         if name not in file.entries:

@@ -26,6 +26,7 @@ from rewirl.policies.file_header import (
     outputs_of,
 )
 from rewirl.policies.layer import Floats, PolicyLayer, _owned
+from rewirl.policies.scaling import Scaling, check_statistic
 from rewirl.policies.sealed_file import PolicyFileError
 
 __all__ = ["Policy", "PolicyFileError", "PolicyLayer"]
@@ -56,6 +57,10 @@ class Policy:
     """Highest action, per dimension; empty if actions are discrete."""
     first: int = 0
     """The action of the first output, if actions are discrete."""
+    obs_mean: Floats = field(default_factory=_none)
+    """What is subtracted from each number of an observation; empty if observations are used as they are."""
+    obs_std: Floats = field(default_factory=_none)
+    """What they are then divided by, before they are clipped to ±10; empty if observations are used as they are."""
     algorithm: str
     """`td3`, `sac` or `dqn`."""
     task: str = ""
@@ -81,6 +86,11 @@ class Policy:
             raise ValueError(
                 f"an action box needs finite lows below finite highs, not low {self.low}, high {self.high}"
             )
+        for name in ("obs_mean", "obs_std"):
+            object.__setattr__(self, name, _owned(name, getattr(self, name), np.dtype(np.float32)))
+        if len(self.obs_mean) or len(self.obs_std):
+            check_statistic("obs_mean", self.obs_mean, (self.n_obs,))
+            check_statistic("obs_std", self.obs_std, (self.n_obs,))
         outputs = outputs_of(self.algorithm, len(self.low))
         if self.is_discrete:
             if len(self.low):
@@ -140,9 +150,18 @@ class Policy:
         """Wrappers around the task in training, which only Python can recreate; empty if none."""
         return self.metadata.get("wrappers", "")
 
+    @property
+    def is_normalised(self) -> bool:
+        """Whether observations are normalised before the network sees them."""
+        return len(self.obs_mean) > 0
+
+    def normalised(self, observation: Floats) -> Floats:
+        """One observation or several, as the network sees them."""
+        return Scaling(self.obs_mean, self.obs_std).observation(observation)
+
     def outputs(self, observation: Floats) -> Floats:
         """Outputs of the network before tanh and the action box or the choice, for one observation or several."""
-        x = observation
+        x = self.normalised(observation)
         for layer in self.layers[:-1]:
             x = layer(x)
             np.maximum(x, 0, out=x)
@@ -206,12 +225,14 @@ class Policy:
         tensors: dict[str, NDArray[Any]] = {"action.low": self.low, "action.high": self.high}
         if self.is_discrete:
             tensors = {"action.first": np.array([self.first], dtype=np.int32)}
+        if self.is_normalised:
+            tensors |= {"observation.mean": self.obs_mean, "observation.std": self.obs_std}
         for number, layer in enumerate(self.layers):
             for part in PARTS:
                 tensors[f"layer.{number}.{part}"] = getattr(layer, part)
         own = {
             "format": FORMAT,
-            "format_version": "2" if self.is_discrete else "1",
+            "format_version": "3" if self.is_normalised else "2" if self.is_discrete else "1",
             "rewirl": version("rewirl"),
             "algorithm": self.algorithm,
             "task": self.task,
@@ -242,6 +263,8 @@ class Policy:
             return cls(
                 layers=layers,
                 **actions,
+                obs_mean=tensors.get("observation.mean", _none()),
+                obs_std=tensors.get("observation.std", _none()),
                 algorithm=text["algorithm"],
                 task=text["task"],
                 metadata={name: value for name, value in text.items() if name not in OWN_METADATA},

@@ -61,7 +61,7 @@ class InitialPolicy:
 
     def __call__(self, obs: Floats, rng: np.random.Generator) -> Floats:
         """The action, in units of the policy."""
-        x: Floats = obs
+        x = self._policy.normalised(obs)
         for number, (weights, bias) in enumerate(self._layers):
             # Not BLAS, whose results may depend on its number of threads.
             x = np.einsum("oi,i->o", weights, np.maximum(x, 0) if number else x) + bias

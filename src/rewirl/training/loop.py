@@ -80,6 +80,7 @@ class Loop:
             following, reward, terminated, truncated = step_env(action)
             self._action = None
             replay.add(obs, action, reward, terminated, following)
+            agent.normaliser.earned(reward, terminated or truncated)
             self._keep(action)
             self._obs = following
             self.episode_return += reward
@@ -97,15 +98,18 @@ class Loop:
         self._random.integers(len(replay), self._chosen)
         slots = replay.slots_of(self._chosen)
         batch.fill(replay.records, slots)
-        if options.n_step > 1 and self.agent.updates >= options.n_step_from:
+        several = options.n_step > 1 and self.agent.updates >= options.n_step_from
+        if several:
             batch.extend(replay.records, slots, replay.newest, options.n_step, options.gamma)
+        self.agent.normaliser.normalise(batch, options.n_step if several else 1)
         return batch
 
     def _choose(self, obs: Floats) -> Floats:
+        self.agent.normaliser.saw(obs)
         if self.step < self.random_steps:
             return self._initial(obs, self.rng)
         self.acted += 1
-        return self.agent.explore(obs)
+        return self.agent.explore(self.agent.normaliser.scaling.observation(obs))
 
     def _at_random(self, _: Floats, rng: np.random.Generator) -> Floats:
         return self.env.actions.draw(rng)
@@ -183,6 +187,7 @@ class Loop:
             ended = terminated or truncated
         if ended or obs.tobytes() != known.tobytes():
             self.episode_length, self.episode_return, self._obs = 0, 0.0, None
+            self.agent.normaliser.restart()
             return False
         self._obs = obs
         self._actions = np.concatenate([actions, self._actions])

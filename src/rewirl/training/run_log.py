@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rewirl.agents import Agent, Costs, Diverged
 from rewirl.nn import Network
+from rewirl.policies.scaling import Scaling
 from rewirl.training.evaluation.critic_bias import Critic, critics_of
 from rewirl.training.evaluation.diagnostics import diagnose
 from rewirl.training.evaluation.episodes import Evaluation, Snapshot
@@ -73,6 +74,7 @@ class RunLog:
         state = State(values)
         for number, pending in enumerate(self.pending):
             state.add_arrays(f"pending.{number}.", pending.snapshot.state)
+            state.add_arrays(f"pending_scaling.{number}.", pending.snapshot.scaling.arrays())
             for name, critic in pending.snapshot.critics.items():
                 state.add_arrays(f"pending_critics.{number}.{name}.", critic.arrays)
         return state
@@ -83,7 +85,8 @@ class RunLog:
         self.row_step, self.row_seconds = state.whole("row_step"), state.number("row_seconds")
         self.pending = deque()
         for number, row in enumerate(state.tables("pending")):
-            snapshot = Snapshot.with_state(agent, row["values"]["step"], state.part(f"pending.{number}."))
+            scaling = Scaling.with_arrays(state.part(f"pending_scaling.{number}."), like=agent.normaliser.scaling)
+            snapshot = Snapshot.with_state(agent, row["values"]["step"], state.part(f"pending.{number}."), scaling)
             snapshot.network()  # ValueError if it is invalid
             diagnostics = [DiagnosticsRow(**values) for values in row.get("diagnostics", [])]
             snapshot = snapshot.with_critics(agent, _saved_critics(agent, state, number))

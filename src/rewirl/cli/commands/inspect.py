@@ -158,7 +158,8 @@ def _features(seen: Inspection, most: int) -> RenderableType:
         cells += [f"{feature.critic_links:.0f}", f"{feature.critic_weight:.1%}"] if critics else []
         rows.add_row(feature.name, *cells)
     full = seen.actor.layers[0].n_out
-    about = f"At most {full} links each. Weight: share of the first layer's magnitudes; large features need less."
+    needs = "" if seen.policy.is_normalised else "; large features need less"
+    about = f"At most {full} links each. Weight: share of the first layer's magnitudes{needs}."
     more = f" {left} more observations: use --features {seen.policy.n_obs} to list all." if left > 0 else ""
     return Group(rows, Text(about + more, style="dim"))
 

@@ -110,7 +110,7 @@ def _reader(hint: Any) -> tuple[Callable[[str], Any], str, bool]:
     if origin in (typing.Union, types.UnionType):
         literals = [a for kind in inner if typing.get_origin(kind) is typing.Literal for a in typing.get_args(kind)]
         read, metavar, several = _reader(next(kind for kind in inner if kind is not types.NoneType))
-        if not literals:
+        if not literals or typing.get_origin(inner[0]) is typing.Literal:
             return read, metavar, several
         return _or_word(read, literals), f"{metavar}|{literals[0]}", several
     if origin is typing.Literal:

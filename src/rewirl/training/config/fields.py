@@ -67,6 +67,8 @@ def _as_type(name: str, hint: Any, value: object) -> Any:
         literal = [a for kind in inner if typing.get_origin(kind) is Literal for a in typing.get_args(kind)]
         if value in literal:
             return value
+        if typing.get_origin(inner[0]) is Literal:  # or None
+            return _as_type(name, inner[0], value)
         if literal and isinstance(value, str):
             raise TypeError(f"{name} must be a number or {literal[0]!r}, not {value!r}")
         return _as_type(name, next(kind for kind in inner if kind is not types.NoneType), value)

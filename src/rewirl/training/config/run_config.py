@@ -115,6 +115,8 @@ class RunConfig:
         check_known(given, FIELDS, chosen)
         if isinstance(arguments := given.get("env_kwargs"), Mapping):
             given["env_kwargs"] = [f"{name}={json.dumps(value)}" for name, value in arguments.items()]
+        if isinstance(what := given.get("normalize"), list | tuple):
+            given["normalize"] = ",".join(sorted(map(str, what)))
         values = {name: coerce(name, hint, given[name]) for name, hint in hints(cls).items() if name in given}
         numbers = {n: coerce(n, hint, given[n]) for n, hint in hints(chosen.options).items() if n in given}
         random_steps = default_random_steps(chosen.random_steps, values.get("steps", cls.steps))

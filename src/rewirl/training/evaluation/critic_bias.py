@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rewirl.agents import Agent
 from rewirl.nn import Network, batch_of
+from rewirl.policies.scaling import Scaling
 from rewirl.topology import Links
 
 Floats = NDArray[np.float32]
@@ -77,8 +78,9 @@ class Visits:
     γ^500 < 1%.
     """
 
-    def __init__(self, gamma: float) -> None:
-        self._gamma = gamma
+    def __init__(self, gamma: float, scaling: Scaling | None = None) -> None:
+        """`scaling` makes of observations and rewards what critics learn from."""
+        self._gamma, self._scaling = gamma, scaling or Scaling()
         self._inputs: list[Floats] = []
         self._last_inputs: list[Floats] = []
         self._returns: list[float] = []
@@ -88,15 +90,20 @@ class Visits:
         """`last` is the last observation and the action there, if a time limit truncated the episode; None if it
         terminated."""
         length, total, returns = len(steps), 0.0, [0.0] * len(steps)
+        rewards = np.array([step.reward for step in steps])
+        self._scaling.rewards(rewards)
         for t in reversed(range(length)):
-            total = returns[t] = steps[t].reward + self._gamma * total
+            total = returns[t] = float(rewards[t]) + self._gamma * total
         usable = length if last is None else (length + 1) // 2
         for t in np.unique(np.linspace(0, usable - 1, min(usable, STATES)).round().astype(int)).tolist():
-            own = np.concatenate([steps[t].obs, steps[t].action])
+            own = self._input(steps[t].obs, steps[t].action)
             self._inputs.append(own)
-            self._last_inputs.append(own if last is None else np.concatenate(last))
+            self._last_inputs.append(own if last is None else self._input(*last))
             self._returns.append(returns[t])
             self._discounts.append(0.0 if last is None else self._gamma ** (length - t))
+
+    def _input(self, obs: Floats, action: Floats) -> Floats:
+        return np.concatenate([self._scaling.observation(obs), action])
 
     def bias(self, critic: Network) -> float:
         """Mean of Q(s, a) minus the return from there."""

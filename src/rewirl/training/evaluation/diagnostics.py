@@ -68,6 +68,7 @@ def diagnose(agent: Agent, replay: Replay, seed: int, step: int) -> list[Diagnos
     seen: dict[str, list[list[NDArray[np.float32]]]] = {name: [] for name in agent.networks}
     for _ in range(rounds):
         batch.fill(replay.records, replay.slots_of(rng.integers(len(replay), size=batch.size)))
+        agent.normaliser.normalise(batch)
         for name, network in agent.networks.items():
             network.forward(batch.state_action if name in agent.critic_names else batch.obs)
             seen[name].append([outputs.copy() for outputs in network.hidden_outputs()])

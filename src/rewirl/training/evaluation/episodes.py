@@ -14,6 +14,7 @@ from rewirl.envs.environment import Environment, Floats, Misbehaved
 from rewirl.errors import Failed, Refused
 from rewirl.nn import Network
 from rewirl.policies.policy import Policy, PolicyLayer
+from rewirl.policies.scaling import Scaling
 from rewirl.training.evaluation.critic_bias import Critic, Visit, Visits, rebuilt
 
 
@@ -121,20 +122,24 @@ class Snapshot:
     """Critics of the same step, by name, for measuring their bias."""
     gamma: float = 0.0
     """Discount of the critics."""
+    scaling: Scaling = field(default_factory=Scaling)
+    """Of observations and rewards, at the same step."""
 
     @classmethod
     def of(cls, agent: Agent, step: int) -> Snapshot:
-        return cls.with_state(agent, step, agent.acting.state())
+        return cls.with_state(agent, step, agent.acting.state(), agent.normaliser.scaling)
 
     def with_critics(self, agent: Agent, critics: Mapping[str, Critic]) -> Snapshot:
         """The same snapshot with these critics of the agent."""
         return replace(self, critics=critics, gamma=agent.options.gamma)
 
     @classmethod
-    def with_state(cls, agent: Agent, step: int, state: Mapping[str, NDArray[np.generic]]) -> Snapshot:
+    def with_state(
+        cls, agent: Agent, step: int, state: Mapping[str, NDArray[np.generic]], scaling: Scaling
+    ) -> Snapshot:
         acting = agent.acting
         blocks = tuple(acting.links(layer).block for layer in range(acting.layers))
-        return cls(step, agent.policy_kind, acting.sizes, blocks, state)
+        return cls(step, agent.policy_kind, acting.sizes, blocks, state, scaling=scaling)
 
     def network(self) -> Network:
         """A network with this state; ValueError if the state does not fit."""
@@ -142,16 +147,24 @@ class Snapshot:
 
     def acting(self, actions: Actions) -> Callable[[Floats], Floats]:
         """The deterministic action for an observation, in units of the policy: TD3's output, SAC's mean, DQN's best."""
-        outputs, n_act = self.network().act, actions.size
+        outputs, n_act, seen = self.network().act, actions.size, self.scaling.observation
         if isinstance(actions, Choices):
-            return lambda obs: actions.one_hot(outputs(obs).argmax())
-        return lambda obs: np.tanh(outputs(obs)[:n_act])
+            return lambda obs: actions.one_hot(outputs(seen(obs)).argmax())
+        return lambda obs: np.tanh(outputs(seen(obs))[:n_act])
 
     def policy(self, actions: Actions, task: str, metadata: Mapping[str, str]) -> Policy:
         """The snapshot as arrays and texts, for a file."""
         network = self.network()
         layers = [PolicyLayer.from_network(network, layer) for layer in range(network.layers)]
-        return Policy(layers=layers, **actions.bounds(), algorithm=self.kind, task=task, metadata=dict(metadata))
+        return Policy(
+            layers=layers,
+            **actions.bounds(),
+            obs_mean=self.scaling.mean,
+            obs_std=self.scaling.std,
+            algorithm=self.kind,
+            task=task,
+            metadata=dict(metadata),
+        )
 
 
 def evaluation_seed(seed: int, step: int) -> int:

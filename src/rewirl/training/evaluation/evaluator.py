@@ -124,7 +124,7 @@ class Elsewhere:
 def _evaluation(snapshot: Snapshot, env: Environment, seed: int, episodes: int) -> Evaluation:
     own = evaluation_seed(seed, snapshot.step)
     try:
-        visits = Visits(snapshot.gamma) if snapshot.critics else None
+        visits = Visits(snapshot.gamma, snapshot.scaling) if snapshot.critics else None
         evaluation = evaluate(snapshot.acting(env.actions), env, episodes, own, visits)
         return replace(evaluation, q_bias=biases(snapshot.critics, visits)) if visits else evaluation
     except Misbehaved as error:

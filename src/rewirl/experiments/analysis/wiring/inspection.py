@@ -282,7 +282,7 @@ def _activity(policy: Policy, episodes: int, seed: int, notes: list[str]) -> Act
     except (Refused, Failed) as error:
         notes.append(f"the activity of neurons is unknown: {error}")
         return None
-    active = []
+    active, x = [], policy.normalised(x)
     for layer in policy.layers[:-1]:
         x = np.maximum(layer(x), 0)
         active.append(np.mean(x > 0, axis=0))
