@@ -167,6 +167,33 @@ def wrappers_of(env: Env) -> str:
     return ", ".join(found)
 
 
+OWN_STATISTICS = {"NormalizeObservation": "observations", "NormalizeReward": "rewards"}
+"""Wrappers of Gymnasium that keep running statistics, and what `normalize` calls these."""
+
+
+def statistics_hint(env: Env) -> str | None:
+    """What to tell a user whose wrappers keep statistics; None if none of them does.
+
+    >>> from gymnasium.wrappers import NormalizeReward
+    >>> print(statistics_hint(NormalizeReward(gymnasium.make("Pendulum-v1"))))
+    NormalizeReward keeps statistics that evaluations, checkpoints and policies do not have: leave it out, and set \
+normalize to 'rewards' instead
+    """
+    found = []
+    while isinstance(env, gymnasium.Wrapper):
+        found.append(type(env).__name__)
+        env = env.env
+    names = [name for name in OWN_STATISTICS if name in found]
+    if not names:
+        return None
+    keep, it = ("keep", "them") if len(names) > 1 else ("keeps", "it")
+    instead = ",".join(OWN_STATISTICS[name] for name in names)
+    return (
+        f"{' and '.join(names)} {keep} statistics that evaluations, checkpoints and policies do not have: leave {it} "
+        f"out, and set normalize to {instead!r} instead"
+    )
+
+
 def _shown(value: object) -> str:
     """A representation without memory addresses."""
     return repr(value) if isinstance(value, str | int | float | tuple | list | None) else type(value).__name__

@@ -12,8 +12,9 @@ import numpy as np
 
 from rewirl import nn
 from rewirl.agents import Diverged
-from rewirl.envs.creation import Source, close, wrappers_of
+from rewirl.envs.creation import Source, close, statistics_hint, wrappers_of
 from rewirl.envs.environment import Environment, Misbehaved
+from rewirl.envs.flattened import NAMES, flattened_names
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.policies.policy import Policy
 from rewirl.training.config import RunConfig
@@ -79,6 +80,8 @@ class Run:
         self.closed = False
         """Whether its environment and folder were released: it cannot continue then."""
         nn.set_threads(config.threads, self.tell)
+        if hint := statistics_hint(self._env.env):
+            self.tell(hint)
 
     def begin(self, replay: Replay) -> None:
         """A fresh agent at step 0."""
@@ -378,4 +381,6 @@ class Run:
             metadata["return"] = repr(row.return_mean)
         if wrappers := wrappers_of(self._env.env):
             metadata["wrappers"] = wrappers
+        if names := flattened_names(self._env.env):
+            metadata[NAMES] = names
         return snapshot.policy(self._env.actions, self.config.task, metadata)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from rewirl.cli.ui.page.drawing import curves, heat, histogram, matrix
 from rewirl.cli.ui.page.style import PAGE
 from rewirl.cli.ui.tables import count
-from rewirl.envs.catalogue import action_names, observation_names
+from rewirl.envs.catalogue import action_names
+from rewirl.envs.flattened import policy_names
 from rewirl.experiments.analysis.wiring.history import Movement, layer_name
 from rewirl.experiments.analysis.wiring.inspection import Feature, Inspection
 from rewirl.policies.policy import PolicyLayer
@@ -146,7 +147,7 @@ def _links(feature: Feature, full: int) -> str:
 def _wiring(seen: Inspection) -> str:
     policy = seen.policy
     order = _order(seen)
-    names = observation_names(policy.task, policy.n_obs)
+    names = policy_names(policy)
     parts = []
     last = len(policy.layers) - 1
     for number, layer in enumerate(policy.layers):
@@ -214,7 +215,7 @@ def _movement(seen: Inspection) -> str:
 
 def _heat(seen: Inspection, movement: Movement) -> str:
     links = movement.per_input((seen.actor.name, 0)) / seen.actor.layers[0].n_out
-    names = observation_names(seen.policy.task, seen.policy.n_obs)
+    names = policy_names(seen.policy)
     order = _order(seen)
     points = np.unique(np.linspace(0, len(links) - 1, min(len(links), COLUMNS)).round().astype(int))
     shares = links[points][:, [names.index(name) for name in order]].T

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents.methods import method
-from rewirl.envs.catalogue import action_names, observation_names
+from rewirl.envs.catalogue import action_names
+from rewirl.envs.flattened import policy_names
 from rewirl.errors import Failed, Refused
 from rewirl.experiments.analysis.wiring.history import Movement, movement_of
 from rewirl.nn import Network
@@ -140,7 +141,7 @@ class Inspection:
         """The inputs, those first whose links carry most weight: observations by the actor's, then actions by the
         critics'. `most` is of the observations alone: all actions, which are few, follow them."""
         policy, n_obs = self.policy, self.policy.n_obs
-        names = observation_names(policy.task, n_obs)
+        names = policy_names(policy)
         actor = self.actor.input_links(), _share(self.actor.input_weight())
         # The inputs of a critic are the observation and then the action.
         width = n_obs + (policy.n_act if self.critics else 0)
