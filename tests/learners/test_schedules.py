@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from rewirl import SAC, TD3
+from rewirl import DQN, SAC, TD3
 from rewirl.agents.options import Options
 from rewirl.errors import Refused
 
@@ -58,3 +58,8 @@ def test_shapes():
 def test_refusals(options, says):
     with pytest.raises(Refused, match=says):
         TD3("Pendulum-v1", **options)
+
+
+def test_the_rate_of_dqn_falls_too():
+    learned = DQN("CartPole-v1", lr=0.01, lr_schedule="linear", **TINY).learn(600)
+    assert learned.run.agent._adam.lr == pytest.approx(0.01 / 500)

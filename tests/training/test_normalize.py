@@ -165,7 +165,7 @@ def test_dry_run_and_config(capsys):
     config = RunConfig.resolve(method="td3", task="Pendulum-v1", normalize="rewards")
     assert RunConfig.from_toml(config.to_toml()) == config
     assert RunConfig.resolve(method="td3", task="Pendulum-v1").differences(config) == [
-        "normalize: none is now 'rewards'"
+        'normalize: not set is now "rewards"'
     ]
 
 
