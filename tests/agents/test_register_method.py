@@ -18,9 +18,11 @@ from rewirl.agents import METHODS, ActionBox, ActorCritic, Method, TD3Agent, Tra
 from rewirl.agents.actor_critic import Floats
 from rewirl.agents.options import Options
 from rewirl.cli import main
+from rewirl.learners.configuring import new_config
 from rewirl.policies import Policy
 from rewirl.storage import inspect_run, verify
 from rewirl.topology import SET
+from rewirl.training.config import RunConfig
 
 TASK = "tiny/Walk-v0"
 
@@ -141,3 +143,15 @@ def test_entry_points_of_other_packages(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "mine-td3" in done.stdout
     assert "no_such_module could not be loaded" in done.stderr
+
+
+def test_defaults_of_a_method_are_used_unless_options_are_given() -> None:
+    def config(**given: object) -> RunConfig:
+        return RunConfig.resolve(method="lean-td3", task="HalfCheetah-v5", **given)
+
+    plain = config()
+    assert (plain.sparsity, plain.lambdas, plain.updates_per_step) == (0.9, None, 2)
+    assert (config(sparsity=0.8).sparsity, config(updates_per_step=1).updates_per_step) == (0.8, 1)
+    assert (config(lambdas=(7, 64)).lambdas, config(lambdas=(7, 64)).sparsity) == ((7.0, 64.0), None)
+    assert RunConfig.from_toml(plain.to_toml()) == plain
+    assert new_config("td3", "HalfCheetah-v5", SET(), 0, {}).method == "ds-td3"

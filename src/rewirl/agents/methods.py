@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from typing import Any
 
 from rewirl.agents.agent import Agent
 from rewirl.agents.costs import Costs
@@ -38,6 +39,10 @@ class Method:
     """Default of η; here the paper's for the algorithm."""
     random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Options that have another default in this method, by name."""
+    phrase: str = ""
+    """What it is, for people, where algorithm and rule do not say it all."""
 
     @property
     def algorithm(self) -> str:
@@ -51,7 +56,7 @@ class Method:
     @property
     def about(self) -> str:
         """A description in one line."""
-        return f"{self.algorithm.upper()} with {self.rule.phrase}"
+        return f"{self.algorithm.upper()} with {self.phrase or self.rule.phrase}"
 
 
 class Catalogue(Mapping[str, Method]):
@@ -101,6 +106,15 @@ def register_method(method: Method) -> Method:
     return method
 
 
+register_method(
+    Method(
+        "lean-td3",
+        TD3Agent,
+        SET,
+        defaults={"sparsity": 0.9, "updates_per_step": 2},
+        phrase="a tenth of the links and two updates per step (recommended)",
+    )
+)
 for _prefix, _rule in {"": Dense, "static-": Static, "ds-": SET, "rigl-": RigL}.items():
     register_method(Method(f"{_prefix}td3", TD3Agent, _rule, eta=0.05, random_steps=25_000))
     register_method(Method(f"{_prefix}sac", SACAgent, _rule, eta=0.1, random_steps=10_000))

@@ -71,7 +71,7 @@ def _method(algorithm: str, wiring: Rule | type[Rule]) -> tuple[Method, dict[str
     rule = wiring if isinstance(wiring, type) else type(wiring)
     if not issubclass(rule, Rule):
         raise Refused(f"wiring must be a rule such as SET(), Static() or Dense(), not {wiring!r}")
-    named = {method.rule: method for method in METHODS.values() if method.algorithm == algorithm}
+    named = {m.rule: m for m in METHODS.values() if m.algorithm == algorithm and not m.defaults}
     # Only the name of a user's rule.
     fallback = METHODS[f"ds-{algorithm}" if rule.sparse else algorithm]
     numbers: dict[str, Any] = {}

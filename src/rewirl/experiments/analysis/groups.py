@@ -229,13 +229,13 @@ def counterpart(group: Group, groups: Iterable[Group]) -> Group | None:
 
 def static_counterpart(group: Group, groups: Iterable[Group]) -> Group | None:
     """The static counterpart: as many links and, if possible, the same other settings."""
-    mine = dict(group.settings)
+    mine = group.runs[0].config
     static = [
         other
         for other in groups
         if other.method.rule.name == "static"
         and _same_problem(group, other)
-        and all(mine.get(name) == dict(other.settings).get(name) for name in LINKS)
+        and all(getattr(mine, name) == getattr(other.runs[0].config, name) for name in LINKS)
     ]
     return _most_alike(group, static, REWIRING)
 

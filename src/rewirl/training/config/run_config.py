@@ -19,7 +19,7 @@ from rewirl.envs.task_names import full_name
 from rewirl.limits import MAX_THREADS, MAX_WIDTH
 from rewirl.topology import DEFAULT_SPARSITY, DropAndGrow
 from rewirl.training.config.fields import coerce, default_of, hints, meanings_of
-from rewirl.training.config.option_names import BY_LENGTH, LINKS, RETIRED, check_known, rewiring
+from rewirl.training.config.option_names import BY_LENGTH, LINKS, RETIRED, check_known, overlay, rewiring
 from rewirl.training.config.toml_values import shown, toml
 from rewirl.training.first_steps import default_random_steps
 from rewirl.untrusted import from_json, from_toml
@@ -111,7 +111,7 @@ class RunConfig:
         if not task or ".." in task or task.startswith("/"):
             raise ValueError(f"{task!r} is not a task: give the name of a Gymnasium task, e.g. HalfCheetah-v5")
         task = full_name(task)  # without a version, the name could mean another task in the next Gymnasium
-        given = {name: value for name, value in given.items() if value is not None}
+        given = overlay(chosen.defaults, {name: value for name, value in given.items() if value is not None})
         check_known(given, FIELDS, chosen)
         if isinstance(arguments := given.get("env_kwargs"), Mapping):
             given["env_kwargs"] = [f"{name}={json.dumps(value)}" for name, value in arguments.items()]
