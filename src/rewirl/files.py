@@ -17,6 +17,7 @@ from rewirl.errors import Refused
 
 def write_aside(path: Path, content: bytes) -> None:
     """Writes `content` next to `path` and renames it: readers see the complete old or new file."""
+    refuse_link(path)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")  # unique per writer
     try:
         try:

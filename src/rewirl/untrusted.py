@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
 import tomllib
 from pathlib import Path
@@ -21,6 +22,28 @@ MOST_DEPTH = 50
 """Maximum depth of nesting."""
 MOST_DIGITS = 60
 """Maximum digits of a whole number: the state of a random generator has 39."""
+
+
+_TOKEN = re.compile(
+    r'"""(?:[^"\\]|\\[\s\S]|"(?!""))*+(?:""")?"{0,2}'
+    r"|'''(?:[^']|'(?!''))*+(?:''')?'{0,2}"
+    r'|"(?:[^"\\\n]|\\.)*+"?'
+    r"|'[^'\n]*+'?|\#[^\n]*+|[\w-]++|[ \t]++|[\s\S]"
+)
+"""A part of TOML text: a string, a comment, a bare key, blanks, or one other character."""
+
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that control a terminal, or the direction of a line."""
+
+
+def printable(text: str) -> str:
+    """A text from a file, a path or an error, in one line and without control characters: a terminal would obey them.
+
+    >>> printable("a\\x1b[31mb\\nc λ")
+    'a\\\\x1b[31mb\\\\nc λ'
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
@@ -71,6 +94,7 @@ def from_toml(text: str) -> dict[str, Any]:
     """
     if len(text) > MOST_TEXT:
         raise ValueError(f"it has more than {MOST_TEXT} characters")
+    _check_keys(text)
     try:
         found: dict[str, Any] = tomllib.loads(text, parse_float=finite)
     except RecursionError:
@@ -81,7 +105,35 @@ def from_toml(text: str) -> dict[str, Any]:
         long = "digits" in str(error)  # Python's own limit
         raise ValueError("a whole number has too many digits" if long else str(error)) from None
     _shallow(found)
+    _check_texts(found)
     return found
+
+
+def _check_texts(found: Any) -> None:
+    """Refuses control characters: settings and names have none, and a terminal would obey them."""
+    items = [*found.keys(), *found.values()] if isinstance(found, dict) else found
+    for item in items:
+        if isinstance(item, str) and printable(item) != item:
+            raise ValueError(f"it has a control character in {item[:50]!r}")
+        if isinstance(item, dict | list):
+            _check_texts(item)
+
+
+def _check_keys(text: str) -> None:
+    """Refuses keys of too many parts before they are parsed, which takes time with the square of their number."""
+    parts, dot = 0, True
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if token[0] in " \t":
+            continue
+        if token == ".":
+            parts, dot = 0 if dot else parts, True
+        elif token[0] in "\"'_-" or token[0].isalnum():
+            parts, dot = parts + 1 if dot else 1, False
+        else:
+            parts, dot = 0, True
+        if parts > MOST_DEPTH:
+            raise ValueError(_deep())
 
 
 def whole(text: str) -> int:

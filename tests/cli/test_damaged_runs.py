@@ -27,6 +27,8 @@ CONTENTS = {
     "list of numbers": b'[1, {"step": 1e999, "command": 1, "versions": [], "machine": 3}]',
     "deep JSON": b"[" * 100_000,
     "deep TOML": b"steps = " + b"[" * 100_000,
+    "deep key in TOML": b".".join([b"a"] * 50_000) + b" = 1",
+    "control characters in TOML": b'method = "ds-td3"\ntask = "\\u001b[2J"\nsteps = 100',
     "digits in TOML": b"seeds = [" + DIGITS + b"]\nsteps = " + DIGITS,
     "infinite TOML": b'method = "ds-td3"\ntask = "Pendulum-v1"\nlr = inf\nsteps = nan',
     "text": "[bold]λ[/] $x$ \x1b[2J".encode(),
@@ -79,6 +81,7 @@ def test_no_content_of_any_file_is_a_traceback(
             said = capfd.readouterr()
             assert code in (0, 1, 2), (name, kind)
             assert "Traceback" not in said.err, (name, kind)
+            assert "\x1b[2J" not in said.out + said.err, (name, kind)
             assert len([line for line in said.err.splitlines() if line.startswith("rewirl:")]) == (code != 0)
             if name == "list":
                 assert "two" in said.out, kind
@@ -86,8 +89,22 @@ def test_no_content_of_any_file_is_a_traceback(
 
 
 READ = {
-    "config.toml": ("deep TOML", "digits in TOML", "infinite TOML", "not UTF-8"),
-    "grid.toml": ("deep TOML", "digits in TOML", "infinite TOML", "not UTF-8"),
+    "config.toml": (
+        "deep TOML",
+        "deep key in TOML",
+        "control characters in TOML",
+        "digits in TOML",
+        "infinite TOML",
+        "not UTF-8",
+    ),
+    "grid.toml": (
+        "deep TOML",
+        "deep key in TOML",
+        "control characters in TOML",
+        "digits in TOML",
+        "infinite TOML",
+        "not UTF-8",
+    ),
     "evaluations.csv": ("CSV of nothing", "not UTF-8"),
     "about.json": ("infinite JSON", "list of numbers", "deep JSON"),
     "wiring.bin": ("head of a log", "huge log", "empty log", "empty"),

@@ -6,12 +6,11 @@ import csv
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from waiting import until_it_catches
+from waiting import PATIENCE
 
 from rewirl.policies import Policy
 
@@ -22,7 +21,7 @@ RUN = "runs/Pendulum-v1/ds-td3-seed3"
 
 def rewirl(where: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rewirl", *words], capture_output=True, text=True, cwd=where, timeout=60
+        [sys.executable, "-m", "rewirl", *words], capture_output=True, text=True, cwd=where, timeout=PATIENCE
     )
 
 
@@ -128,7 +127,7 @@ def test_stopped_with_its_own_code_and_resumed(trained, tmp_path):
     while "step 200/" not in process.stdout.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3, said
     assert "--resume run" in said
     assert "stopped" in rewirl(tmp_path, "list", ".").stdout
@@ -139,10 +138,10 @@ def test_stopped_with_its_own_code_and_resumed(trained, tmp_path):
     )
     assert resumed.stdout is not None
     assert "resuming at step" in resumed.stdout.readline()
-    until_it_catches(signal.SIGTERM, resumed)
-    time.sleep(0.5)
+    while "step 600/" not in resumed.stdout.readline():
+        assert resumed.poll() is None
     resumed.send_signal(signal.SIGTERM)
-    resumed.communicate(timeout=30)
+    resumed.communicate(timeout=PATIENCE)
     assert resumed.returncode == 3
     with open(tmp_path / "run" / "evaluations.csv") as file:
         steps = [int(row["step"]) for row in csv.DictReader(file)]

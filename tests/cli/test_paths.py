@@ -5,14 +5,18 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import commands
 import pytest
 import tiny
 
 from rewirl.cli import main
 from rewirl.errors import Failed, Refused
+from rewirl.files import to_json
 from rewirl.storage import start
+from rewirl.untrusted import printable
 
 NAMES = ["[red]x[/red]", "[/]", "$x$", "a b", "λ", "\\[x]"]
+CONTROL = ["\x1b[31mx", "a\rb", "\x9b2J", "\u202ex"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -25,6 +29,32 @@ def test_markup_in_a_path_is_text(
     assert main([command, name]) == 0
     if command != "evaluate":
         assert name in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", CONTROL)
+def test_control_characters_never_reach_the_terminal(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the name of a folder, of a file that is missing, and in what a failed run left in its folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TERM", "dumb")
+    tiny.train(tmp_path / name, steps=120, random_steps=60, eval_every=60)
+    (tmp_path / name / "status.json").write_bytes(to_json({"state": "failed", "step": 60, "message": f"no {name}"}))
+    for words in commands.on_run(Path(name), tmp_path / "out").values():
+        if words[0] not in ("play", "demo", "tune", "report", "sweep"):
+            main(words)
+    assert main(["list", "."]) == 0
+    assert main(["list", f"missing {name}"]) == 2
+    said = capsys.readouterr()
+    assert name not in said.out + said.err
+    assert printable(name) in said.out
+    assert f"rewirl: there is no folder missing {printable(name)}: " in said.err
+
+
+@pytest.mark.parametrize("name", [*CONTROL, "a\nb"])
+def test_a_name_with_control_characters_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "td3", "Pendulum-v1", "--dry-run", "--name", name]) == 2
+    assert "is not a valid run name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["verify", "list", "evaluate", "inspect", "train --resume", "report --out x"])

@@ -26,12 +26,28 @@ from rewirl.storage.lock import holder_of
 from rewirl.storage.logs.tables import parse, returns
 from rewirl.storage.provenance import read as read_about
 from rewirl.training import RunConfig
-from rewirl.training.measurements import Episode, EvaluationRow
+from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.untrusted import decoded, from_json, from_toml
 
 CORPUS = Path(__file__).parent / "corpus"
 ALLOWED = (ValueError, Refused, Damaged)
-WORDS = (b"1e999", b"-1", b"NaN", b"9" * 400, b"[[[[", b"{", b'"', b",", b"\n", b"\0", b"\xff", b"null", b"true", b"=")
+WORDS = (
+    b"a." * 99,
+    b"1e999",
+    b"-1",
+    b"NaN",
+    b"9" * 400,
+    b"[[[[",
+    b"{",
+    b'"',
+    b",",
+    b"\n",
+    b"\0",
+    b"\xff",
+    b"null",
+    b"true",
+    b"=",
+)
 
 
 def _of_file(read: Callable[[Path], object], name: str) -> Callable[[bytes], object]:
@@ -63,6 +79,7 @@ READERS: dict[str, Callable[[bytes], object]] = {
     "arrays": lambda content: checkpoint.parse_arrays("state.safetensors", content),
     "wiring": _of_file(wiring_log.read, "wiring.bin"),
     "evaluations": lambda content: (parse(EvaluationRow, content), returns(content), read_evaluations(content)),
+    "diagnostics": lambda content: parse(DiagnosticsRow, content),
     "progress": lambda content: parse(Episode, content),
     "json": from_json,
     "folder": _run_folder,

@@ -80,6 +80,8 @@ def main(wanted: list[str]) -> int:
         for mutant in chosen:
             file = tree / mutant["file"]
             before, libraries = file.read_text(), {lib: lib.read_bytes() for lib in (tree / "src/rewirl").glob("*.so")}
+            if mutant["search"] not in before:
+                raise SystemExit(f"{mutant['name']}: {mutant['file']} does not have the line that it changes")
             file.write_text(before.replace(mutant["search"], mutant["replace"]))
             if mutant["file"].startswith("native/"):
                 compiled(tree)

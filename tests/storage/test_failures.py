@@ -46,11 +46,21 @@ def raises(obs: Any, reward: float) -> Any:
     raise RuntimeError("the simulator is gone")
 
 
+def throws(error: BaseException) -> Callable[[Any, float], Any]:
+    def change(obs: Any, reward: float) -> Any:
+        raise error
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("what", "said"),
     [
         (raises, "raised RuntimeError in step: the simulator is gone"),
         (lambda obs, reward: sys.exit("no licence"), "raised SystemExit in step: no licence"),
+        (throws(GeneratorExit()), "raised GeneratorExit in step, at"),
+        (throws(MemoryError()), "raised MemoryError in step, at"),
+        (throws(ValueError("one\ntwo\x1b[2J")), r"raised ValueError in step: one\\ntwo\\x1b\[2J, at"),
         (lambda obs, reward: (obs + 1j, reward), "gave complex observations"),
         (put(2, np.nan), r"observation\[2\] = nan"),
         (put(1, np.inf), r"observation\[1\] = inf"),
@@ -101,6 +111,8 @@ def test_an_environment_that_fails_when_it_is_closed(tmp_path: Path) -> None:
     [
         ({"observation_space": None}, "has no observation_space"),
         ({"action_space": None}, "has no action_space"),
+        ({"observation_space": property(lambda self: 1 / 0)}, "raised ZeroDivisionError in observation_space"),
+        ({"action_space": property(lambda self: sys.exit(3))}, "raised SystemExit in action_space: 3"),
         ({"observation_space": Box(-1e300, 1e300, (3,), np.float64)}, "observations beyond the range of float32"),
         ({"action_space": Box(-1e300, 1e300, (2,), np.float64)}, "actions beyond the range of float32"),
     ],

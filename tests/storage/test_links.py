@@ -7,10 +7,13 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import commands
 import pytest
 import tiny
 from in_memory import new_folder
 
+from rewirl import TD3
+from rewirl.cli import main
 from rewirl.errors import Failed, Refused
 from rewirl.experiments.sweep.workers import LOG, Processes
 from rewirl.storage import resume, start
@@ -135,4 +138,34 @@ def test_the_log_of_a_sweep(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="symbolic link"):
         workers.start(0, tiny.config(), tmp_path / "run")
     workers.close()
+    assert (tmp_path / "precious").read_bytes() == b"dear"
+
+
+@pytest.mark.parametrize("name", ["export c", "export onnx", "inspect"])
+def test_what_a_command_writes(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A link in place of each file that the command wrote a moment ago."""
+    run, out = tiny.train(tmp_path / "run", task="Pendulum-v1", steps=300, hidden=(4, 4)).folder, tmp_path / "out"
+    assert run
+    words = commands.on_run(run, out)[name]
+    out.mkdir()
+    assert main(words) == 0, capsys.readouterr().err
+    written = sorted(path for path in out.rglob("*") if path.is_file())
+    assert written
+    for path in written:
+        aside = tmp_path / "aside"
+        path.rename(aside)
+        path.symlink_to(aside)
+        before = aside.stat().st_mtime_ns
+        assert main(words) == 2
+        assert f"{path} is a symbolic link" in capsys.readouterr().err
+        assert (path.is_symlink(), aside.stat().st_mtime_ns) == (True, before)
+        path.unlink()
+        aside.rename(path)
+
+
+def test_what_an_agent_is_saved_to(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_bytes(b"dear")
+    (tmp_path / "agent.safetensors").symlink_to(tmp_path / "precious")
+    with TD3("Pendulum-v1", hidden=(4, 4)) as agent, pytest.raises(Refused, match="is a symbolic link"):
+        agent.save(tmp_path / "agent.safetensors")
     assert (tmp_path / "precious").read_bytes() == b"dear"

@@ -34,7 +34,7 @@ def killed_at(call: str, n: int, folder: Path) -> bool:
             pytest.skip(f"strace may not attach here: {attached}")
         os.write(go, b"!")
         _, status = os.waitpid(pid, 0)
-        strace.communicate(timeout=20)
+        strace.communicate(timeout=240)
     finally:
         strace.kill()
         os.close(ready)

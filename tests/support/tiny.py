@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from rewirl.envs.task_names import import_module_of
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.storage import resume, start
 from rewirl.training import Run, RunConfig
@@ -44,6 +45,8 @@ class Walk(gymnasium.Env[Any, Any]):
         self.place[:2] += 0.1 * action  # one and the same array: whoever keeps it without a copy is wrong
         self.place += 0.05 * self.np_random.normal(size=3)
         self.steps += 1
+        if self.slow > 60:
+            print("in a step", flush=True)
         if self.slow:
             time.sleep(self.slow)
         ends = bool(self.np_random.random() < 0.03)
@@ -113,6 +116,7 @@ def main(folder: str, *settings: str) -> int:
     given = dict(setting.split("=", 1) for setting in settings)
     slow = float(given.pop("slow", 0))
     chosen = config(**{name: json.loads(value) for name, value in given.items()})
+    import_module_of(chosen.task)
     try:
         path = Path(folder)
         opened = resume(path, config=chosen) if (path / "config.toml").exists() else start(chosen, path)

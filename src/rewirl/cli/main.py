@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from rewirl.cli.ui.loading import early_signals, loading
 from rewirl.cli.ui.output import outputs
 from rewirl.errors import Failed, Refused, Stopped
+from rewirl.untrusted import printable
 
 # Slow imports happen on demand inside `loading`, because Ctrl-C must not interrupt them.
 if TYPE_CHECKING:
@@ -136,5 +137,5 @@ def _help() -> str:
 
 
 def _say(sentence: str, code: int) -> int:
-    print(f"rewirl: {sentence}", file=sys.stderr)
+    print(f"rewirl: {printable(sentence)}", file=sys.stderr)
     return code

@@ -14,6 +14,7 @@ import gymnasium
 
 from rewirl.envs.task_names import check_imported, full_name, newer
 from rewirl.errors import Refused, nearest
+from rewirl.untrusted import printable
 
 Env: TypeAlias = "gymnasium.Env[Any, Any]"
 EnvLike: TypeAlias = "str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]"
@@ -23,8 +24,18 @@ WATCHING = ("Monitor",)
 """Wrappers that only record, such as Stable-Baselines3's; evaluation omits them."""
 BY_NAME = ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker", *WATCHING)
 """Wrappers that gymnasium.make adds by itself."""
-RAISED = (Exception, SystemExit)
+RAISED = (Exception, SystemExit, GeneratorExit)
 """Exceptions of environment code, including SystemExit: sys.exit must not end a run without a checkpoint."""
+
+
+def raised(error: BaseException, where: str = "") -> str:
+    """What an environment raised, in one line.
+
+    >>> raised(ValueError("no such joint"), " in step"), raised(MemoryError())
+    ('ValueError in step: no such joint', 'MemoryError')
+    """
+    text = printable(str(error))
+    return f"{type(error).__name__}{where}{': ' if text else ''}{text}"
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,8 @@ class Source:
             )
         except RAISED as error:
             raise Refused(
-                f"{self.task} cannot be created a second time for evaluation ({error}): give a function that creates it"
+                f"{self.task} cannot be created a second time for evaluation ({raised(error)}): "
+                "give a function that creates it"
             ) from error
 
     def _new(self) -> Env:
@@ -65,7 +77,7 @@ class Source:
         try:
             made = self.env()  # type: ignore[operator]
         except RAISED as error:
-            raise Refused(f"{self.task} could not be created: {type(error).__name__}: {error}") from error
+            raise Refused(f"{self.task} could not be created: {raised(error)}") from error
         if not isinstance(made, gymnasium.Env):
             raise Refused(f"{self.task} must be a gymnasium environment, not {type(made).__name__}")
         return made
@@ -82,7 +94,7 @@ def close(env: Env) -> str | None:
     try:
         env.close()
     except RAISED as error:
-        return f"raised {type(error).__name__} in close: {error}"
+        return f"raised {raised(error, ' in close')}"
     return None
 
 
@@ -102,8 +114,10 @@ def make_by_name(name: str, **options: Any) -> Env:
     except gymnasium.error.DependencyNotInstalled as error:
         raise Refused(f"the task {name!r} needs a package that is not installed: {_wanted(error)}") from None
     except RAISED as error:
+        # A message of Gymnasium is a sentence; sys.exit has a number.
+        why = raised(error) if isinstance(error, SystemExit) or not str(error) else printable(str(error)).rstrip(".")
         better = f"; use {newest}" if (newest := newer(name)) else ""
-        raise Refused(f"the task {name!r} could not be created: {str(error).rstrip('.')}{better}") from error
+        raise Refused(f"the task {name!r} could not be created: {why}{better}") from error
 
 
 def _wanted(error: Exception) -> str:

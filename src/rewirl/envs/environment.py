@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from rewirl.agents import ActionBox, Actions, Choices
-from rewirl.envs.creation import RAISED, Env, EnvLike, Source, close, make_by_name, wrappers_of
+from rewirl.envs.creation import RAISED, Env, EnvLike, Source, close, make_by_name, raised, wrappers_of
 from rewirl.errors import Refused
 from rewirl.limits import MAX_WIDTH
 
@@ -57,7 +57,7 @@ class Environment:
         try:
             observation, _ = self.env.reset(seed=seed)
         except RAISED as error:
-            raise Misbehaved(f"{self.task} raised {type(error).__name__} in reset: {error}") from error
+            raise Misbehaved(f"{self.task} raised {raised(error, ' in reset')}") from error
         return self._checked(observation)
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool]:
@@ -67,7 +67,7 @@ class Environment:
             # Inside the try: an invalid reward or flag is the environment's fault.
             reward, terminated, truncated = float(reward), bool(terminated), bool(truncated)
         except RAISED as error:
-            raise Misbehaved(f"{self.task} raised {type(error).__name__} in step: {error}") from error
+            raise Misbehaved(f"{self.task} raised {raised(error, ' in step')}") from error
         if not -LARGEST <= reward <= LARGEST:  # so NaN is caught as well
             raise Misbehaved(f"{self.task} gave the reward {reward}, which is not a finite float32")
         return self._checked(observation), reward, terminated, truncated
@@ -79,7 +79,9 @@ class Environment:
         try:
             own = np.array(observation, dtype=np.float32, order="C")
         except RAISED as error:
-            raise Misbehaved(f"{self.task} gave an observation that is not an array of numbers: {error}") from error
+            raise Misbehaved(
+                f"{self.task} gave an observation that is not an array of numbers: {raised(error)}"
+            ) from error
         if own.shape != self._shape:
             raise Misbehaved(f"{self.task} gave an observation of shape {own.shape}, its space says {self._shape}")
         if own.dot(self._zeros) != 0:  # 0 · x is 0 only for finite x: the fastest test for a short array
@@ -104,11 +106,20 @@ class Environment:
         try:
             self.generator.bit_generator.state = state
         except RAISED as error:
-            raise Misbehaved(f"{self.task} does not accept a state for its generator np_random: {error}") from error
+            raise Misbehaved(
+                f"{self.task} does not accept a state for its generator np_random: {raised(error)}"
+            ) from error
+
+
+def _space(env: Env, name: str, task: str) -> Any:
+    try:
+        return getattr(env, name, None)
+    except RAISED as error:
+        raise Refused(f"{task} raised {raised(error, f' in {name}')}") from error
 
 
 def _flat_observations(env: Env, task: str) -> int:
-    space = getattr(env, "observation_space", None)
+    space = _space(env, "observation_space", task)
     if space is None:
         raise Refused(f"{task} has no observation_space: {SUPPORTED}")
     if not isinstance(space, Box):
@@ -135,7 +146,7 @@ def _flatten(space: gymnasium.Space[Any]) -> str:
 
 
 def _actions(env: Env, task: str) -> Actions:
-    space = getattr(env, "action_space", None)
+    space = _space(env, "action_space", task)
     if space is None:
         raise Refused(f"{task} has no action_space: {SUPPORTED}")
     if isinstance(space, Discrete):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from rewirl.policies.sealed_file import PolicyFileError, SealedFile
+from rewirl.untrusted import printable
 
 FORMAT, FORMAT_VERSION = "rewirl-policy", 3
 """Version 3 has normalised observations. Version 2 has discrete actions without them, version 1 an action box: both are
@@ -50,6 +51,9 @@ def check_header(file: SealedFile) -> None:
         raise PolicyFileError(
             f"the file states {len(sizes)} widths and {len(links)} link counts: there must be one more width"
         )
+    for name, value in text.items():
+        if printable(value.replace("\n", "")) != value.replace("\n", ""):
+            raise PolicyFileError(f"the metadata {printable(name)} has a control character in {value[:50]!r}")
     per_action = outputs_of(text["algorithm"], 1)
     if sizes[-1] % per_action:
         raise PolicyFileError(

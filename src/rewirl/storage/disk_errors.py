@@ -43,15 +43,16 @@ def complaining(path: Path) -> Iterator[None]:
         if not path.parent.is_dir():
             raise _missing(path.parent) from error
         full = "the disk is full: " if error.errno in FULL else ""
-        raise NoRoom(f"{full}{path} could not be written ({error.strerror}); {what_is_left(path.parent)}") from error
+        left = what_is_left(path.parent, "free some space" if full else "correct this")
+        raise NoRoom(f"{full}{path} could not be written ({error.strerror}); {left}") from error
 
 
 def _missing(folder: Path) -> Failed:
     return Failed(f"{folder} was moved or deleted while it was in use: put it back and resume")
 
 
-def what_is_left(run: Path) -> str:
+def what_is_left(run: Path, remedy: str = "free some space") -> str:
     """What remains of a run after a failed write."""
     if any((run / "checkpoint").glob("step-*")):
-        return "the last checkpoint is intact: free some space and resume"
-    return "there is no checkpoint yet: free some space and start again"
+        return f"the last checkpoint is intact: {remedy} and resume"
+    return f"there is no checkpoint yet: {remedy} and start again"

@@ -15,7 +15,7 @@ from rewirl.policies.policy import Policy
 from rewirl.storage.lock import living_holder_of
 from rewirl.storage.logs.tables import returns, whole_lines
 from rewirl.training.config import RunConfig
-from rewirl.untrusted import from_json, read_bytes, read_text
+from rewirl.untrusted import from_json, printable, read_bytes, read_text
 
 LEFTOVERS = (".policy.", ".best_policy.", ".initial_policy.", ".status.", ".config.", ".about.")
 """Prefix of files that were being replaced."""
@@ -147,7 +147,7 @@ def run_folder(runs: Path, name: str) -> Path:
     >>> run_folder(Path("runs"), "first").as_posix()
     'runs/first'
     """
-    if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
+    if not name or name in (".", "..") or "/" in name or "\\" in name or printable(name) != name:
         raise Refused(f"{name!r} is not a valid run name: use one word that can name a folder, e.g. first-try")
     return runs / name
 

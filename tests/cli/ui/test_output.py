@@ -55,7 +55,7 @@ def test_a_sweep_goes_on_when_its_reader_has_gone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("to", ["> /dev/full", ">&-", "> /dev/full 2>&1", ">&- 2>&-"])
 def test_training_needs_no_output(tmp_path: Path, to: str) -> None:
     shell = ["sh", "-c", f'"$0" "$@" {to}', *TRAIN]
-    done = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stderr) == (0, "")
     assert state_of(tmp_path / "run") == ("done", 300)
 
@@ -64,19 +64,19 @@ def test_training_needs_no_output(tmp_path: Path, to: str) -> None:
 def test_what_is_there_to_be_read_ends_with_its_output(tmp_path: Path, words: list[str]) -> None:
     command = [sys.executable, "-m", "rewirl", *words]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=240)
     said = "rewirl: the output could not be written: No space left on device\n"
     assert (done.returncode, done.stderr) == (1, said)
     reader, writer = os.pipe()
     os.close(reader)
-    gone = subprocess.run(command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+    gone = subprocess.run(command, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=240)
     os.close(writer)
     assert gone.stderr == ""
 
 
 def test_an_instruction_set_that_is_not_there(tmp_path: Path) -> None:
     command, env = [sys.executable, "-m", "rewirl", "methods"], {**os.environ, "REWIRL_ISA": "foo"}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=env)
     assert done.returncode == 2
     assert done.stderr.startswith("rewirl: REWIRL_ISA: instruction set 'foo' is not available here")
     assert done.stderr.count("\n") == 1
@@ -91,5 +91,5 @@ def test_ctrl_c_while_modules_are_loaded(tmp_path: Path, module: str) -> None:
     )
     env, command = {**os.environ, "PYTHONPATH": str(tmp_path)}, [sys.executable, "-m", "rewirl", "train", "td3"]
     words = [*command, "HalfCheetah-v5", "--dry-run"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=240, env=env)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "rewirl: interrupted\n")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import tiny
+from waiting import until_it_is_sent
 
 from rewirl.experiments import Job, Sweep, Watcher, parse_grid, plan, run_sweep
 from rewirl.experiments.sweep.workers import Processes
@@ -193,7 +194,8 @@ def test_ctrl_c_twice_kills_them() -> None:
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)  # so that they do not hear the first one
     process.send_signal(signal.SIGINT)
-    time.sleep(1.5)
+    for pid in pids:
+        until_it_is_sent(signal.SIGTERM, pid)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=120)

@@ -13,6 +13,7 @@ from rewirl.cli.ui.parser import Parser
 from rewirl.cli.ui.tables import show, table, width
 from rewirl.errors import Refused
 from rewirl.storage import RunInfo, inspect_run, list_runs
+from rewirl.untrusted import printable
 
 EXAMPLES = ("rewirl list", "rewirl list /data/runs", "rewirl list runs/HalfCheetah-v5/ds-td3-seed1")
 STYLES = {"running": "cyan", "done": "green", "stopped": "yellow", "failed": "red", "damaged": "red"}
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
     show(listed(found, width()))
     for info in found:
         if info.message and (info.state in ("failed", "damaged") or info.config is None):
-            show(Text(f"{info.folder}: {info.message}"))
+            show(f"{info.folder}: {info.message}")
     if any(info.resumable for info in found):
         show("To resume a run that stopped or failed:  rewirl train --resume RUN")
 
@@ -77,4 +78,5 @@ def _cells(info: RunInfo) -> dict[str, str]:
     if config is not None:
         about = [config.method, config.task, str(config.seed)]
         steps, share = f"{info.step:,}", f"{min(info.step / config.steps, 1):.0%}"
-    return dict(zip(COLUMNS, [str(info.folder), *about, info.state, steps, share, *returns], strict=True))
+    texts = [str(info.folder), *about, info.state, steps, share, *returns]
+    return dict(zip(COLUMNS, map(printable, texts), strict=True))

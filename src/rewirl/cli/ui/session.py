@@ -11,7 +11,7 @@ from rich.console import Console
 from rewirl.cli.ui.live.run_display import display
 from rewirl.cli.ui.loading import loading
 from rewirl.cli.ui.run_plan import remarks, sizes
-from rewirl.cli.ui.tables import sparkline
+from rewirl.cli.ui.tables import lines, sparkline
 from rewirl.envs.task_names import import_flags
 from rewirl.errors import Refused
 from rewirl.storage import inspect_run, resume, start
@@ -101,4 +101,4 @@ def summary(run: Run) -> list[str]:
 
 def say(console: Console, text: str) -> None:
     """Prints a line without wrapping and without colours."""
-    console.out(text, highlight=False)
+    console.out(lines(text), highlight=False)

@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rewirl.untrusted import printable
+
 BARS = "▁▂▃▄▅▆▇█"
 UNCUT = 10_000
 
@@ -21,8 +23,17 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 def show(*parts: object) -> None:
     """Prints to standard output at its width. Texts are literal: a path may have brackets in it."""
-    literal = [Text(part) if isinstance(part, str) else part for part in parts]
+    literal = [Text(lines(part)) if isinstance(part, str) else part for part in parts]
     Console(highlight=False, width=width()).print(*literal, sep="\n")
+
+
+def lines(text: str) -> str:
+    """Its lines without control characters.
+
+    >>> lines("one\\ntwo\\x1b[2J")
+    'one\\ntwo\\\\x1b[2J'
+    """
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def width() -> int:

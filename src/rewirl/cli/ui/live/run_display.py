@@ -14,6 +14,7 @@ from rewirl.cli.ui.live.in_place import InPlace
 from rewirl.cli.ui.tables import sparkline, table
 from rewirl.training import EvaluationRow, Observer, Run
 from rewirl.training.observers.pace import Pace, duration
+from rewirl.untrusted import printable
 
 REDRAWS = 0.25
 """Seconds between redraws: drawing takes time from training."""
@@ -76,7 +77,7 @@ class LiveDisplay(Observer):
         self._draw(run)
 
     def on_notice(self, run: Run, text: str) -> None:
-        self._console.print(Text(f"note: {text}", style="yellow"))
+        self._console.print(Text(printable(f"note: {text}"), style="yellow"))
 
     def on_end(self, run: Run, error: BaseException | None) -> None:
         self._draw(run)

@@ -15,6 +15,7 @@ from rewirl.cli.ui.live.in_place import InPlace
 from rewirl.cli.ui.tables import table
 from rewirl.experiments import Job, Sweep, Watcher
 from rewirl.training.observers.pace import Pace, duration
+from rewirl.untrusted import printable
 
 STYLES = {
     "running": "cyan",
@@ -117,7 +118,7 @@ class LiveSweep(SweepDisplay):
 
     def on_change(self, sweep: Sweep, job: Job) -> None:
         if job.state in ("failed", "blocked"):
-            self.console.print(Text(f"{word(job)}: {name(sweep, job)}: {job.message}", style="red"))
+            self.console.print(Text(printable(f"{word(job)}: {name(sweep, job)}: {job.message}"), style="red"))
 
     def on_look(self, sweep: Sweep) -> None:
         self._keep_pace(sweep)

@@ -11,6 +11,7 @@ from rich.text import Text
 from rewirl.cli.ui.live.in_place import InPlace
 from rewirl.cli.ui.tables import table
 from rewirl.experiments.tune.tuning import Trial, TuneWatcher, Tuning
+from rewirl.untrusted import printable
 
 STYLES = {"running": "cyan", "done": "green", "failed": "red", "stopped": "yellow", "pruned": "dim", "waiting": "dim"}
 
@@ -44,7 +45,7 @@ class LiveTuning(TuneDisplay):
 
     def on_change(self, tuning: Tuning, trial: Trial) -> None:
         if trial.state == "failed":
-            self.console.print(Text(f"trial {trial.number} failed: {trial.message}", style="red"))
+            self.console.print(Text(printable(f"trial {trial.number} failed: {trial.message}"), style="red"))
 
     def on_look(self, tuning: Tuning) -> None:
         self._place.show(self.panel(tuning))
