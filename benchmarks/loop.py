@@ -2,9 +2,10 @@
 
     python benchmarks/loop.py
     python benchmarks/loop.py --peers-python /opt/peers/bin/python --json loop.json
+    python benchmarks/loop.py --envs 1 2 4      # several environments, on Humanoid-v5 and an artificial simulator
 
 All contenders take turns within one run, pinned to one core and one thread; only ratios within one run mean anything.
-Evaluation is not in it: with `--eval-process` it runs on another core.
+Evaluation is not in it: with `--eval-process` it runs on another core. With `--envs` nothing is pinned.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from parallel import measure
 from peers import PEERS, Peer, add_options
 from rewirl import nn
 from rewirl.storage import start
@@ -59,9 +61,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15, help="rounds over all contenders")
     parser.add_argument("--steps", type=int, default=200, help="steps of each contender per round")
     add_options(parser)
+    parser.add_argument("--envs", type=int, nargs="+", help="instead: these numbers of environments")
+    parser.add_argument("--milliseconds", type=float, default=5, help="a step of the artificial simulator")
+    parser.add_argument("--method", default="ds-td3", help="with --envs")
     parser.add_argument("--json", type=Path, help="also write everything measured to this file")
     args = parser.parse_args()
 
+    if args.envs:
+        print(f"{date.today()}, {processor()}, {nn.isa()} kernels, one thread, {os.cpu_count()} cores")
+        several = measure(args.envs, args.rounds, args.steps, args.milliseconds, args.method)
+        if args.json:
+            args.json.write_text(json.dumps(several, indent=1))
+        return
     os.sched_setaffinity(0, [args.core])
     print(f"{date.today()}, {processor()}, {nn.isa()} kernels, one thread, core {args.core}, {TASK}")
     report: dict[str, object] = {"date": str(date.today()), "machine": processor(), "isa": nn.isa()}

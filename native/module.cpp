@@ -314,12 +314,13 @@ NB_MODULE(_core, m) {
       nb::arg("records").noconvert(), nb::arg("chosen").noconvert(), "first"_a, "out"_a);
   m.def(
       "extend",
-      [](Records records, Ints chosen, int64_t newest, int64_t reward, int64_t n, float gamma, const Batch& out) {
+      [](Records records, Ints chosen, int64_t newest, int64_t reward, int64_t n, float gamma, const Batch& out, int64_t apart) {
         nb::gil_scoped_release unlocked;
         extend(records.data(), int64_t(records.shape(0)), int64_t(records.shape(1)), chosen.data(), int64_t(chosen.size()),
-               newest, reward, n, gamma, out);
+               newest, reward, n, gamma, out, apart);
       },
-      nb::arg("records").noconvert(), nb::arg("chosen").noconvert(), "newest"_a, "reward"_a, "n"_a, "gamma"_a, "out"_a);
+      nb::arg("records").noconvert(), nb::arg("chosen").noconvert(), "newest"_a, "reward"_a, "n"_a, "gamma"_a, "out"_a,
+      "apart"_a = 1);
   m.def("tanh", nb::overload_cast<const Batch&, const Batch&>(&rewirl::tanh), "out"_a, "action"_a);
   m.def("smooth", &smooth, "action"_a, "noise"_a, "sigma"_a, "c"_a);
   m.def("bellman", &bellman, "reward"_a, "terminated"_a, "q1"_a, "q2"_a, "gamma"_a, "y"_a);

@@ -65,19 +65,23 @@ void gather(const float* records, int64_t n_records, int64_t width, const int64_
 }
 
 void extend(const float* records, int64_t n_records, int64_t width, const int64_t* chosen, int64_t n_chosen, int64_t newest,
-            int64_t reward, int64_t n, float gamma, const Batch& out) {
+            int64_t reward, int64_t n, float gamma, const Batch& out, int64_t apart) {
   check_chosen(n_records, chosen, n_chosen, out);
   if (out.features() != width || reward < width - reward - 2 || reward + 2 >= width)
     throw std::invalid_argument("records of " + std::to_string(width) + " numbers with the reward at " + std::to_string(reward) +
                                 " do not fit a batch of " + std::to_string(out.features()) + " features");
+  if (apart < 1 || newest < 0 || newest >= n_records)
+    throw std::invalid_argument("the newest record is " + std::to_string(newest) + " of " + std::to_string(n_records) +
+                                ", records that follow each other are " + std::to_string(apart) + " apart");
   Section section;
   const int64_t stride = out.stride();
+  const auto added_since = [&](int64_t at) { return newest >= at ? newest - at : newest - at + n_records; };
   for (int64_t s = 0; s < n_chosen; ++s) {
     int64_t at = chosen[s];
     double sum = records[at * width + reward], discount = 1;
-    for (int64_t k = 1; k < n && at != newest; ++k) {
+    for (int64_t k = 1; k < n && added_since(at) >= apart; ++k) {
       const float* record = records + at * width;
-      const int64_t next = at + 1 == n_records ? 0 : at + 1;
+      const int64_t next = at < n_records - apart ? at + apart : at + apart - n_records;
       const int64_t n_obs = width - reward - 2;
       if (record[reward + 1] != 0 || std::memcmp(record + reward + 2, records + next * width, size_t(n_obs) * 4) != 0) break;
       at = next;

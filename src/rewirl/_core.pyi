@@ -95,6 +95,7 @@ def extend(
     n: int,
     gamma: float,
     out: Batch,
+    apart: int = 1,
 ) -> None: ...
 
 # What agents compute between their networks, fused; native/updates/losses.h has the formulas.

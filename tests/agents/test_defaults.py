@@ -80,6 +80,8 @@ RUN = {
     "checkpoint_every": 25_000,
     "keep_replay": False,
     "eval_process": False,
+    "envs": 1,
+    "env_processes": True,
 }
 
 

@@ -13,8 +13,9 @@ WIDTH = REWARD + 2 + N_OBS
 seeds = st.integers(0, 2**32 - 1)
 
 
-def episodes(rng, count):
-    """Records of episodes that end by a termination or by a time limit, and which record continues which."""
+def episodes(rng, count, apart=1):
+    """Records of episodes that end by a termination or by a time limit, and which record continues which: `apart`
+    environments take turns."""
     records = rng.standard_normal((count, WIDTH)).astype(np.float32)
     records[:, REWARD + 1] = 0
     continues = np.zeros(count, dtype=bool)
@@ -22,17 +23,24 @@ def episodes(rng, count):
         end = rng.random()
         if end < 0.15:
             records[i, REWARD + 1] = 1
-        elif end < 0.75 and i + 1 < count:
-            records[i + 1, :N_OBS] = records[i, REWARD + 2 :]
+        elif end < 0.75 and i + apart < count:
+            records[i + apart, :N_OBS] = records[i, REWARD + 2 :]
             continues[i] = True
     return records, continues
 
 
-@given(seed=seeds, n=st.integers(1, 7), size=st.integers(1, 40), slots=st.integers(2, 60), extra=st.integers(0, 50))
-def test_windows(seed, n, size, slots, extra):
+@given(
+    seed=seeds,
+    n=st.integers(1, 7),
+    size=st.integers(1, 40),
+    slots=st.integers(2, 60),
+    extra=st.integers(0, 50),
+    apart=st.integers(1, 5),
+)
+def test_windows(seed, n, size, slots, extra, apart):
     rng = np.random.default_rng(seed)
     count = slots + extra if extra else int(rng.integers(1, slots + 1))  # wrapped around, or not yet full
-    history, continues = episodes(rng, count)
+    history, continues = episodes(rng, count, apart)
     records = np.zeros((slots, WIDTH), dtype=np.float32)
     for i in range(count):
         records[i % slots] = history[i]
@@ -41,11 +49,11 @@ def test_windows(seed, n, size, slots, extra):
     out = Batch(WIDTH, size)
     gather(records, chosen % slots, 0, out)
     gamma = 0.9
-    extend(records, chosen % slots, (count - 1) % slots, REWARD, n, gamma, out)
+    extend(records, chosen % slots, (count - 1) % slots, REWARD, n, gamma, out, apart)
     for column, first in enumerate(chosen):
         last, total, discount = first, float(history[first, REWARD]), 1.0
-        while last + 1 < count and last - first + 1 < n and continues[last]:
-            last += 1
+        while last + apart < count and (last - first) // apart + 1 < n and continues[last]:
+            last += apart
             discount *= gamma
             total += discount * float(history[last, REWARD])
         got = out.array[:, column]
@@ -62,6 +70,13 @@ def test_one_step_changes_nothing():
     gather(records, chosen, 0, out)
     extend(records, chosen, 49, REWARD, 1, 0.99, out)
     np.testing.assert_array_equal(out.array, records[chosen].T)
+
+
+def test_records_that_cannot_follow_each_other_are_refused():
+    records, _ = episodes(np.random.default_rng(0), 50)
+    for newest, apart in ((49, 0), (49, -1), (50, 1), (-1, 1)):
+        with pytest.raises(ValueError, match=f"the newest record is {newest} of 50, .* are {apart} apart"):
+            extend(records, np.array([0]), newest, REWARD, 3, 0.99, Batch(WIDTH, 1), apart)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rewirl.agents.transitions import Transitions
 from rewirl.policies.scaling import Scaling
@@ -25,7 +25,8 @@ class Moments:
     """Mean and variance of all samples so far.
 
     >>> moments = Moments(1)
-    >>> moments.add(np.array([[1.0], [3.0]]))
+    >>> moments.add(np.array([1.0]))
+    >>> moments.add(np.array([3.0]))
     >>> moments.mean.round(2), moments.variance.round(2)
     (array([2.]), array([1.]))
     """
@@ -33,14 +34,12 @@ class Moments:
     def __init__(self, n: int) -> None:
         self.mean, self.variance, self.count = np.zeros(n), np.ones(n), PRIOR
 
-    def add(self, samples: Doubles) -> None:
-        """Rows of n numbers. (Chan et al. 1979, updating formulae for sample variances)"""
-        total = self.count + len(samples)
-        delta = samples.mean(axis=0) - self.mean
-        squares = self.variance * self.count + delta * delta * (self.count * len(samples) / total)
-        if len(samples) > 1:
-            squares += samples.var(axis=0) * len(samples)
-        self.mean = self.mean + delta * (len(samples) / total)
+    def add(self, sample: Doubles) -> None:
+        """Takes n numbers into account. (Chan et al. 1979, updating formulae for sample variances)"""
+        total = self.count + 1
+        delta = sample - self.mean
+        squares = self.variance * self.count + delta * delta * (self.count / total)
+        self.mean = self.mean + delta / total
         self.variance, self.count = squares / total, total
 
     @property
@@ -67,8 +66,8 @@ class Moments:
 class Normaliser:
     """Statistics of observations, of rewards, of both or of neither. They change in training steps only.
 
-    Rewards are divided by the standard deviation of the discounted return so far, which starts anew with each episode.
-    One environment gives one observation and one reward at a time, N environments give N.
+    Rewards are divided by the standard deviation of the discounted return so far, which starts at 0 in each episode of
+    each environment.
 
     >>> normaliser = Normaliser("observations,rewards", n_obs=2, gamma=0.5)
     >>> for reward in (1.0, 3.0):
@@ -88,24 +87,29 @@ class Normaliser:
         self._scaling: Scaling | None = None
 
     def saw(self, obs: Floats) -> None:
-        """Observations that are acted on: (n_obs,), or (N, n_obs)."""
+        """An observation for which an action is chosen."""
         if self._observations is not None:
-            self._observations.add(np.atleast_2d(obs).astype(np.float64))
+            self._observations.add(obs.astype(np.float64))
             self._scaling = None
 
-    def earned(self, rewards: ArrayLike, ended: ArrayLike) -> None:
-        """Rewards of a step, and whether an episode ended there: one of each, or N."""
+    def earned(self, reward: float, ended: bool, env: int = 0) -> None:
+        """The reward of a step in environment `env`, and whether its episode ended there."""
         if self._returns is not None:
-            earned = np.atleast_1d(np.asarray(rewards, dtype=np.float64))
-            running = self._running if len(self._running) == len(earned) else np.zeros(len(earned))
-            running = self._gamma * running + earned
-            self._returns.add(running[:, None])
-            self._running = np.where(ended, 0.0, running)
+            self._make_room(env)
+            running = self._gamma * self._running[env] + reward
+            self._returns.add(np.array([running]))
+            self._running[env] = 0.0 if ended else running
             self._scaling = None
 
-    def restart(self) -> None:
-        """All episodes begin anew."""
-        self._running = np.zeros_like(self._running)
+    def restart(self, env: int = 0) -> None:
+        """A new episode begins in environment `env` before the old one ended."""
+        self._make_room(env)
+        self._running[env] = 0.0
+
+    def _make_room(self, env: int) -> None:
+        missing = env + 1 - len(self._running)
+        if missing > 0:
+            self._running = np.concatenate([self._running, np.zeros(missing)])
 
     @property
     def scaling(self) -> Scaling:
@@ -126,7 +130,7 @@ class Normaliser:
     def state(self) -> dict[str, NDArray[Any]]:
         """Empty if nothing is normalised."""
         out = {f"{name}.{part}": value for name, known in self._known() for part, value in known.state().items()}
-        return out if self._returns is None else {**out, "running": self._running}
+        return out if self._returns is None else {**out, "running": self._running.copy()}
 
     def load_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Takes over what `state` gave; ValueError for anything else."""

@@ -51,10 +51,12 @@ class Transitions:
         """Copies the chosen rows of `records`."""
         gather(records, chosen, 0, self._record)
 
-    def extend(self, records: Floats, chosen: NDArray[np.int64], newest: int, n: int, gamma: float) -> None:
+    def extend(
+        self, records: Floats, chosen: NDArray[np.int64], newest: int, n: int, gamma: float, apart: int = 1
+    ) -> None:
         """Turns the rows that `fill` copied into n-step returns. r becomes Σ γ^i r_i over up to n consecutive records
         of one episode, and s' that of the last one. A window ends early at the end of an episode and at the newest
-        record, which is at row `newest`.
+        record, which is at row `newest`. The next record of an episode is `apart` rows further.
 
         >>> records = np.array([[0, 0, 1, 0, 1], [1, 0, 2, 0, 2], [2, 0, 4, 1, 3]], dtype=np.float32)
         >>> t = Transitions(n_obs=1, n_act=1, size=2)
@@ -63,4 +65,4 @@ class Transitions:
         >>> t.reward.array.tolist(), t.terminated.array.tolist(), t.next_obs.array.tolist()
         ([[2.0, 4.0]], [[0.5, 1.0]], [[2.0, 3.0]])
         """
-        extend(records, chosen, newest, self.state_action.features, n, gamma, self._record)
+        extend(records, chosen, newest, self.state_action.features, n, gamma, self._record, apart)

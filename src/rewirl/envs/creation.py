@@ -11,14 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import gymnasium
+from gymnasium.vector import AsyncVectorEnv, VectorEnv
 
 from rewirl.envs.task_names import check_imported, full_name, newer
+from rewirl.envs.vector_rows import Row, Vector, rows_of
 from rewirl.errors import Refused, nearest
 from rewirl.untrusted import printable
 
 Env: TypeAlias = "gymnasium.Env[Any, Any]"
-EnvLike: TypeAlias = "str | gymnasium.Env[Any, Any] | Callable[[], gymnasium.Env[Any, Any]]"
-"""A name for gymnasium.make, an environment, or a function that creates one."""
+EnvLike: TypeAlias = "str | Env | Vector | Callable[[], Env | Vector]"
+"""A name for gymnasium.make, an environment (also a vector environment), or a function that creates one."""
 
 WATCHING = ("Monitor",)
 """Wrappers that only record, such as Stable-Baselines3's; evaluation omits them."""
@@ -48,17 +50,33 @@ class Source:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments for gymnasium.make, if it is created by name."""
 
+    @property
+    def is_given(self) -> bool:
+        """Whether its environments are the user's, who closes them."""
+        return isinstance(self.env, gymnasium.Env | VectorEnv)
+
     def make(self) -> Env:
-        """The environment to train in."""
-        if isinstance(self.env, gymnasium.Env):
-            return self.env
-        return self._new()
+        """The environment to train in; of a vector environment, the first one."""
+        return self.make_all()[0]
+
+    def make_all(self) -> list[Env]:
+        """All environments of a vector environment; else the only one."""
+        if isinstance(self.env, VectorEnv):
+            return rows_of(self.env)
+        return [self.env] if isinstance(self.env, gymnasium.Env) else self._new()
 
     def another(self) -> Env:
         """A second environment that shares nothing with the first."""
-        if not isinstance(self.env, gymnasium.Env):
-            return self._new()
+        if isinstance(self.env, VectorEnv) and not isinstance(first := rows_of(self.env)[0], Row):
+            return replace(self, env=first).another()
+        if not self.is_given:
+            return self._new()[0]
         try:
+            if isinstance(self.env, VectorEnv):
+                if isinstance(self.env.unwrapped, AsyncVectorEnv):  # an attempt to copy it would close its pipes
+                    raise TypeError("its processes cannot be copied")
+                return rows_of(copy.deepcopy(self.env))[0]
+            assert isinstance(self.env, gymnasium.Env)
             spec = self.env.spec
             if spec is None:
                 return copy.deepcopy(_unwatched(self.env))
@@ -71,16 +89,18 @@ class Source:
                 "give a function that creates it"
             ) from error
 
-    def _new(self) -> Env:
+    def _new(self) -> list[Env]:
         if isinstance(self.env, str):
-            return make_by_name(self.env, **self.arguments)
+            return [make_by_name(self.env, **self.arguments)]
         try:
             made = self.env()  # type: ignore[operator]
         except RAISED as error:
             raise Refused(f"{self.task} could not be created: {raised(error)}") from error
+        if isinstance(made, VectorEnv):
+            return rows_of(made)
         if not isinstance(made, gymnasium.Env):
             raise Refused(f"{self.task} must be a gymnasium environment, not {type(made).__name__}")
-        return made
+        return [made]
 
 
 def _unwatched(env: Env) -> Env:
@@ -168,6 +188,8 @@ def wrappers_of(env: Env) -> str:
     >>> wrappers_of(gymnasium.make("Pendulum-v1"))
     ''
     """
+    if isinstance(env, Row):
+        return ", ".join(env.wrappers)
     found, spec = [], env.spec
     while isinstance(env, gymnasium.Wrapper):
         found.append(type(env).__name__)

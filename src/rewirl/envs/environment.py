@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rewirl.agents import ActionBox, Actions, Choices
 from rewirl.envs.creation import RAISED, Env, EnvLike, Source, close, make_by_name, raised, wrappers_of
+from rewirl.envs.vector_rows import Row
 from rewirl.errors import Refused
 from rewirl.limits import MAX_WIDTH
 
@@ -71,6 +72,11 @@ class Environment:
         if not -LARGEST <= reward <= LARGEST:  # so NaN is caught as well
             raise Misbehaved(f"{self.task} gave the reward {reward}, which is not a finite float32")
         return self._checked(observation), reward, terminated, truncated
+
+    def prepare(self, action: Floats) -> None:
+        """Gives the action of the next step ahead, for one that only steps together with others."""
+        if isinstance(self.env, Row):
+            self.env.prepare(self._to_env(action))
 
     def _checked(self, observation: Any) -> Floats:
         if isinstance(observation, np.ndarray) and observation.dtype.kind == "c":
@@ -209,7 +215,7 @@ def _rollout(
             seen.append(_first_steps(env, obs, np.random.default_rng(episode)))
         return seen, state
     finally:
-        if env.env is not source.env:
+        if not source.is_given:
             close(env.env)
 
 

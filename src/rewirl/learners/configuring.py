@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
+from gymnasium.vector import VectorEnv
 
 from rewirl.agents.methods import METHODS, Method
 from rewirl.agents.options import WiringOptions
 from rewirl.envs.creation import EnvLike, Source, close
 from rewirl.envs.task_names import full_name, import_module_of
+from rewirl.envs.vector_rows import Row
 from rewirl.errors import Refused
 from rewirl.topology import Dense, DropAndGrow, Rule
 from rewirl.topology._checks import whole_number
@@ -32,15 +34,15 @@ class OwnRule(RunConfig):
 
 
 def new_config(
-    algorithm: str, task: str, wiring: Rule | type[Rule] | None, seed: int | None, options: Mapping[str, Any]
+    algorithm: str, env: EnvLike, wiring: Rule | type[Rule] | None, seed: int | None, options: Mapping[str, Any]
 ) -> RunConfig:
-    """The config that options and a wiring describe."""
+    """The config that an environment, options and a wiring describe."""
     wiring = Dense if wiring is None else wiring
     method, numbers = _method(algorithm, wiring)
     for name in numbers.keys() & options.keys():
         raise Refused(f"{name} is given twice: it is already set by the wiring {wiring}")
     given = {"keep_replay": True, "seed": 0 if seed is None else seed, **numbers, **options}
-    config = _resolved({"method": method.name, "task": task, **given})
+    config = _resolved({"method": method.name, **described(env), **given})
     if isinstance(wiring, Rule) and type(wiring) is not method.rule:
         return OwnRule(**vars(config), rule=wiring)
     return config
@@ -82,21 +84,23 @@ def _method(algorithm: str, wiring: Rule | type[Rule]) -> tuple[Method, dict[str
     return named.get(rule, fallback), numbers
 
 
-def task_of(env: EnvLike) -> str:
-    """Name for display: its own, or that of its class."""
+def described(env: EnvLike) -> dict[str, Any]:
+    """The task of an environment, its own name or that of its class; and how many there are in a vector environment."""
     if isinstance(env, str):
         import_module_of(env)
-        return env
-    if not isinstance(env, gymnasium.Env) and not callable(env):
+        return {"task": env}
+    if not isinstance(env, gymnasium.Env | VectorEnv) and not callable(env):
         raise Refused(f"env must be the name of a task, a gymnasium.Env or a function that creates one, not {env!r}")
-    made = Source("the environment", env).make()
-    own = type(made.unwrapped)
-    name = made.spec.id if made.spec else own.__name__
+    source = Source("the environment", env)
+    first, *others = source.make_all()
+    own = type(first.unwrapped)
+    name = first.task if isinstance(first, Row) else first.spec.id if first.spec else own.__name__
     if full_name(name) != name:  # its name is that of a Gymnasium task, but it is another environment
         name = f"{own.__module__}.{name}"
-    if made is not env:
-        close(made)
-    return name
+    if not source.is_given:
+        for made in (first, *others):
+            close(made)
+    return {"task": name, "envs": 1 + len(others)} if others else {"task": name}
 
 
 def whole_steps(steps: object) -> int:

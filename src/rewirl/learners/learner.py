@@ -17,7 +17,7 @@ from rewirl.errors import Refused
 from rewirl.learners import sb3_names
 from rewirl.learners.agent_file import load_agent, read_agent, save_agent
 from rewirl.learners.callbacks import CallbackLike, observers_of
-from rewirl.learners.configuring import OwnRule, known_config, new_config, task_of, whole_steps
+from rewirl.learners.configuring import OwnRule, known_config, new_config, whole_steps
 from rewirl.learners.progress import progress_of
 from rewirl.policies.policy import Policy
 from rewirl.storage import inspect_run, resume, start
@@ -48,7 +48,8 @@ class Learner:
     ) -> None:
         """Creates an untrained agent, or opens that of a run folder.
 
-        `env` is the name of a Gymnasium task, an environment, or a function that creates one. `wiring` is Dense() (the
+        `env` is the name of a Gymnasium task, an environment (also a gymnasium.vector one), or a function that creates
+        one. `wiring` is Dense() (the
         default), Static(), SET(eta, every), RigL(eta, every) or your own rule; the class alone, as in wiring=SET, uses
         the paper's settings for this algorithm. `options` are listed by `rewirl train --help` (here with underscores):
         sparsity, lambdas, hidden, lr and so on; the names of Stable-Baselines3 are accepted too. Everything stays in
@@ -64,7 +65,7 @@ class Learner:
         if env is None and known is None:
             raise Refused("which task? Give its name, an environment, or the run_dir of a run that exists")
         self.config: RunConfig = (
-            new_config(self.algorithm, task_of(env), wiring, seed, words.options)
+            new_config(self.algorithm, env, wiring, seed, words.options)
             if env is not None
             else known_config(self.algorithm, known, wiring, seed, words.options)  # type: ignore[arg-type]
         )

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import gymnasium
-
 from rewirl.envs.creation import EnvLike, Source, wrappers_of
 from rewirl.envs.environment import Misbehaved, probe
 from rewirl.errors import Refused
@@ -48,7 +46,7 @@ def start(
     place = RunFolder(folder)
     _check_free(place)
     unfit = _probe(source, config)
-    if config.eval_every and isinstance(source.env, gymnasium.Env):
+    if config.eval_every and source.is_given:
         source.another().close()  # refused now if it cannot be recreated
     run = _begin_new(config, source, place, observers, given)
     if unfit:

@@ -99,7 +99,7 @@ def _tables(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
         return  # rows may be pending
     problems = list(_about(place.evaluations, lambda: _evaluation_steps(place.evaluations, config)))
     yield from problems
-    yield from _about(place.progress, lambda: _episode_steps(place.progress))
+    yield from _about(place.progress, lambda: _episode_steps(place.progress, config.envs))
     if problems:
         return  # the others cannot be checked with invalid rows
     if place.diagnostics.exists():
@@ -127,10 +127,12 @@ def _diagnosed_steps(place: RunFolder) -> None:
         raise Damaged(f"{place.diagnostics} has a duplicate or missing row: each evaluation has one for every layer")
 
 
-def _episode_steps(path: Path) -> None:
-    before = 0
+def _episode_steps(path: Path, envs: int) -> None:
+    """Episodes of several environments overlap, but no step is in two of them."""
+    before = made = 0
     for episode in parse(Episode, read_bytes(path)):
-        if episode.step < before + episode.length:
+        made += episode.length
+        if episode.step < before + (episode.length if envs == 1 else 1) or made > episode.step:
             raise Damaged(f"{path} has the episode that ends at step {episode.step} twice or out of order")
         before = episode.step
 

@@ -20,6 +20,8 @@ class Loop:
     """One agent in one environment, step by step. Everything that the next step depends on is in attributes; `state`
     returns it, and `load_state` restores it."""
 
+    n_envs = 1
+
     def __init__(
         self,
         env: Environment,
@@ -65,6 +67,11 @@ class Loop:
             "continues, so the run is not bit-identical to one that was never interrupted"
         )
 
+    @property
+    def whose_seed(self) -> str:
+        """For messages: the environment that is stepped, and its seed."""
+        return f"the environment's {self.env_seed}"
+
     def advance(self, until: int) -> Episode | None:
         """Runs until an episode ends, which is returned, or until step `until`."""
         with np.errstate(over="ignore", invalid="ignore"):  # infinite values and NaN are detected explicitly
@@ -75,7 +82,7 @@ class Loop:
         learning_begins = self.learning_begins
         while self.step < until:
             obs = self._begin_episode() if self._obs is None else self._obs
-            action = self._choose(obs) if self._action is None else self._action
+            action = self._choose(obs, self.step) if self._action is None else self._action
             self._action = action
             following, reward, terminated, truncated = step_env(action)
             self._action = None
@@ -100,13 +107,14 @@ class Loop:
         batch.fill(replay.records, slots)
         several = options.n_step > 1 and self.agent.updates >= options.n_step_from
         if several:
-            batch.extend(replay.records, slots, replay.newest, options.n_step, options.gamma)
+            batch.extend(replay.records, slots, replay.newest, options.n_step, options.gamma, self.n_envs)
         self.agent.normaliser.normalise(batch, options.n_step if several else 1)
         return batch
 
-    def _choose(self, obs: Floats) -> Floats:
+    def _choose(self, obs: Floats, step: int) -> Floats:
+        """The action of a step, counted from 0."""
         self.agent.normaliser.saw(obs)
-        if self.step < self.random_steps:
+        if step < self.random_steps:
             return self._initial(obs, self.rng)
         self.acted += 1
         return self.agent.explore(self.agent.normaliser.scaling.observation(obs))

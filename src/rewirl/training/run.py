@@ -7,14 +7,17 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rewirl import nn
 from rewirl.agents import Diverged
 from rewirl.envs.creation import Source, close, statistics_hint, wrappers_of
-from rewirl.envs.environment import Environment, Misbehaved
+from rewirl.envs.environment import Misbehaved
 from rewirl.envs.flattened import NAMES, flattened_names
+from rewirl.envs.opening import make_first, take_turns
+from rewirl.envs.several import Environments
 from rewirl.errors import Failed, Refused, Stopped
 from rewirl.policies.policy import Policy
 from rewirl.training.config import RunConfig
@@ -24,6 +27,7 @@ from rewirl.training.first_steps import InitialPolicy
 from rewirl.training.loop import Loop
 from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.training.observers import Everyone, Observer
+from rewirl.training.parallel_loop import ParallelLoop
 from rewirl.training.replay import Replay, Shape
 from rewirl.training.run_log import RunLog
 from rewirl.training.signals import Signals
@@ -59,7 +63,9 @@ class Run:
         self.config, self.source, self.store, self.observers = config, source, store, list(observers)
         self._everyone = Everyone(self.observers)
         self.notices: list[str] = []
-        self._env = Environment(source.make(), source.task)
+        self._first = make_first(source, config.envs, config.options.n_step)
+        self._env = self._first[0]
+        self._several: Environments | None = None
         try:
             self.costs = config.costs(self._env.n_obs, self._env.actions)
         except ValueError as error:  # a wiring that is impossible for the sizes of the task
@@ -88,16 +94,18 @@ class Run:
         # All randomness comes from the seed: the agent's, the loop's, the environment's, and (key 3) each evaluation's.
         agent, loop, env = np.random.SeedSequence(self.config.seed).spawn(3)
         self.agent = self.config.build_agent(self._env.n_obs, self._env.actions, np.random.default_rng(agent))
-        self.loop = Loop(
-            self._env,
-            self.agent,
-            replay,
-            random_steps=self.config.random_steps,
-            updates_per_step=self.config.updates_per_step,
-            env_seed=int(env.generate_state(1)[0]),
-            rng=np.random.default_rng(loop),
-            initial=self._initial,
-        )
+        seeds = env.generate_state(self.config.envs).tolist()
+        common: dict[str, Any] = {
+            "random_steps": self.config.random_steps,
+            "updates_per_step": self.config.updates_per_step,
+            "rng": np.random.default_rng(loop),
+            "initial": self._initial,
+        }
+        if self.config.envs == 1:
+            self.loop = Loop(self._env, self.agent, replay, env_seed=seeds[0], **common)
+            return
+        self._several = take_turns(self.source, self._first, self.config.envs, self.config.workers, self.tell)
+        self.loop = ParallelLoop(self._several, self._env, self.agent, replay, env_seeds=seeds, **common)
 
     # ------------------------------------------------------------------ state
 
@@ -255,7 +263,10 @@ class Run:
         if self._evaluator:
             self._evaluator.close()
             self._evaluator = None
-        if self._env.env is not self.source.env and (problem := close(self._env.env)):
+        problems = self._several.close() if self._several else []
+        if not self.source.is_given and (problem := close(self._env.env)):
+            problems.append(problem)
+        for problem in problems:
             step = f"step {self.step}, " if hasattr(self, "loop") else ""
             self.tell(f"{self.source.task} {problem} ({step}seed {self.config.seed}): nothing is lost by it")
         if self.store:
@@ -363,7 +374,7 @@ class Run:
 
     def _failed(self, problem: Exception) -> Failed:
         """Writes a checkpoint of this step if the environment failed; keeps the last one if the agent did."""
-        where = f"{problem}, at step {self.step}, seed {self.config.seed} (the environment's {self.loop.env_seed})"
+        where = f"{problem}, at step {self.step}, seed {self.config.seed} ({self.loop.whose_seed})"
         if not self.store:
             return Failed(where)
         if isinstance(problem, Misbehaved):

@@ -34,6 +34,7 @@ EXAMPLES = (
     "rewirl train ds-td3 HalfCheetah-v5 --dry-run          print links, FLOPs and memory; train nothing",
     "rewirl train ds-sac Ant-v5 --tau 1 --target-interval 1000",
     "rewirl train static-td3 Pendulum-v1 --sparsity 0.8 --steps 20000 --random-steps 1000",
+    "rewirl train ds-td3 Humanoid-v5 --envs 4              four environments, in worker processes",
     "rewirl train td3 HalfCheetah-v5 --initial-samples runs/HalfCheetah-v5/ds-td3-seed1",
     "rewirl train --config my.toml --seed 2                flags override the file",
     "rewirl train --resume runs/HalfCheetah-v5/ds-td3-seed1",

@@ -89,6 +89,7 @@ def plan(config: RunConfig, n_obs: int, actions: Actions) -> RenderableType:
         ("", "including evaluations of full length"),
         ("memory of the networks", f"{size(memory)} with targets, gradients and Adam's moments"),
         ("memory of the replay", f"{size(replay)} for {min(config.replay_size, config.steps):,} transitions"),
+        ("environments", _environments(config)),
         ("evaluations", f"{watched:,}, each of {count(config.eval_episodes, 'episode')}"),
     ):
         facts.add_row(name, value)
@@ -101,6 +102,13 @@ def remarks(config: RunConfig) -> Iterator[str]:
         yield f"Note: {wrong}: lower --random-steps ({config.random_steps:,}) or raise --steps."
     if wrong := no_rate_left(config, config.steps):
         yield f"Note: {wrong}."
+
+
+def _environments(config: RunConfig) -> str:
+    if config.envs == 1:
+        return "1"
+    where = f"in {config.workers} worker process{'es' * (config.workers > 1)}" if config.workers else "in this process"
+    return f"{config.envs}, {where}: {config.envs * config.updates_per_step} updates for a step of all"
 
 
 def _environment(config: RunConfig) -> Environment:

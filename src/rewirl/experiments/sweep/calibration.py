@@ -15,7 +15,7 @@ from rewirl.storage.store import SMALL_REPLAY
 from rewirl.training import RunConfig, evaluate_policy
 
 SHAPES = (
-    *("method", "task", "env_kwargs", "threads"),
+    *("method", "task", "env_kwargs", "envs", "env_processes", "threads"),
     *("hidden", "batch", "policy_delay", "updates_per_step", "n_step", "layer_norm"),
     *("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block"),
 )

@@ -17,6 +17,7 @@ from rewirl.envs.catalogue import paper_lambdas
 from rewirl.envs.creation import EnvLike, Source
 from rewirl.envs.task_names import full_name
 from rewirl.limits import MAX_THREADS, MAX_WIDTH
+from rewirl.nn.cores import available_cores
 from rewirl.topology import DEFAULT_SPARSITY, DropAndGrow
 from rewirl.training.config.fields import coerce, default_of, hints, meanings_of
 from rewirl.training.config.option_names import BY_LENGTH, LINKS, RETIRED, check_known, overlay, rewiring
@@ -26,7 +27,18 @@ from rewirl.untrusted import from_json, from_toml
 
 SEEDS = 2**32
 """Seeds are below this."""
-_COUNTS = ("updates_per_step", "steps", "adapt_every", "eval_episodes", "replay_size", "threads", "checkpoint_every")
+_COUNTS = (
+    "updates_per_step",
+    "envs",
+    "steps",
+    "adapt_every",
+    "eval_episodes",
+    "replay_size",
+    "threads",
+    "checkpoint_every",
+)
+MAX_ENVS = 1024
+"""Each has an episode of its own in the checkpoint."""
 _EXAMPLES = {"method": "ds-td3", "task": "HalfCheetah-v5"}
 
 
@@ -74,6 +86,10 @@ class RunConfig:
     """Size of blocks of neighbouring outputs that share an input: 1 (the paper's wiring), 2 or 4 (fastest)."""
     updates_per_step: int = 1
     """Updates per environment step. e counts updates, so more updates also rewire more often."""
+    envs: int = 1
+    """Environments that take turns, a step each; one step of all is that many steps and updates."""
+    env_processes: bool = True
+    """Let several environments step in other processes on spare cores; results do not change."""
     random_steps: int = 25_000
     """Steps of uniformly random actions before learning begins."""
     initial_samples: str | None = None
@@ -97,7 +113,9 @@ class RunConfig:
     options: Options
     """Hyper-parameters of the algorithm."""
 
-    FREE: ClassVar[frozenset[str]] = frozenset({"steps", "threads", "checkpoint_every", "keep_replay", "eval_process"})
+    FREE: ClassVar[frozenset[str]] = frozenset(
+        {"steps", "threads", "checkpoint_every", "keep_replay", "eval_process", "env_processes"}
+    )
     """Fields that may change when a run is resumed: results do not depend on them."""
 
     @classmethod
@@ -144,6 +162,8 @@ class RunConfig:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.threads > MAX_THREADS:
             raise ValueError(f"threads must be from 1 to {MAX_THREADS}, not {self.threads}")
+        if self.envs > MAX_ENVS:
+            raise ValueError(f"envs must be from 1 to {MAX_ENVS}, not {self.envs}")
         for name in ("random_steps", "eval_every"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
@@ -190,6 +210,11 @@ class RunConfig:
     def updates(self) -> int:
         """Updates of the whole run."""
         return max(self.steps - self.random_steps, 0) * self.updates_per_step
+
+    @property
+    def workers(self) -> int:
+        """Processes in which environments step: as many as there are spare cores, 0 if in this one."""
+        return max(min(available_cores() - self.threads, self.envs), 0) if self.envs > 1 and self.env_processes else 0
 
     def empty_agent(self, n_obs: int, n_act: int) -> Agent:
         """An agent of these sizes, to load a state into."""
@@ -242,6 +267,7 @@ class RunConfig:
         """All settings that have an effect, by the names that `resolve`, flags and files use."""
         flat = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
         rule, idle = _method(self.method).rule, {"options"}
+        idle |= {name for name in ("envs", "env_processes") if flat[name] == default_of(RunConfig, name)}
         if not issubclass(rule, DropAndGrow):
             idle |= set(rewiring(self.recycle is not None))
         if not rule.sparse:
