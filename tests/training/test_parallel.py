@@ -50,7 +50,9 @@ def transitions(run: Run) -> np.ndarray:
     return replay.records[replay.slots_of(np.arange(len(replay)))]
 
 
-@pytest.mark.parametrize("given", [{"envs": 2}, {"envs": 3, "n_step": 3, "updates_per_step": 2}, {"envs": 5}])
+@pytest.mark.parametrize(
+    "given", [{"envs": 2, "normalize": "rewards"}, {"envs": 3, "n_step": 3, "updates_per_step": 2}, {"envs": 5}]
+)
 def test_workers_give_the_bits_of_this_process(given: dict[str, Any], tmp_path: Path) -> None:
     here = tiny.train(tmp_path / "here", env_processes=False, **given)
     there = tiny.train(tmp_path / "there", **given)
@@ -109,7 +111,7 @@ def test_windows_do_not_mix_environments() -> None:
 @pytest.mark.parametrize("processes", [False, True])
 @pytest.mark.parametrize("stops", [(1,), (3, 130), (257, 259, 400)])
 def test_resumed_to_the_bit(stops: tuple[int, ...], processes: bool, tmp_path: Path) -> None:
-    given = {"envs": 4, "env_processes": processes}
+    given = {"envs": 4, "env_processes": processes, "normalize": "observations,rewards" if processes else None}
     tiny.train(tmp_path / "whole", **{**given, "env_processes": False})
     with start(tiny.config(**given), tmp_path / "run") as run:
         run.train(stops[0])
