@@ -321,6 +321,13 @@ NB_MODULE(_core, m) {
       },
       nb::arg("records").noconvert(), nb::arg("chosen").noconvert(), "newest"_a, "reward"_a, "n"_a, "gamma"_a, "out"_a,
       "apart"_a = 1);
+  m.def(
+      "standardise",
+      [](const Batch& x, Floats mean, Floats std, float limit) {
+        if (mean.size() != std.size()) throw std::invalid_argument("mean and std must have one number each per feature");
+        standardise(x, mean.data(), std.data(), int64_t(mean.size()), limit);
+      },
+      "x"_a, nb::arg("mean").noconvert(), nb::arg("std").noconvert(), "limit"_a);
   m.def("tanh", nb::overload_cast<const Batch&, const Batch&>(&rewirl::tanh), "out"_a, "action"_a);
   m.def("smooth", &smooth, "action"_a, "noise"_a, "sigma"_a, "c"_a);
   m.def("bellman", &bellman, "reward"_a, "terminated"_a, "q1"_a, "q2"_a, "gamma"_a, "y"_a);

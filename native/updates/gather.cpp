@@ -97,4 +97,17 @@ void extend(const float* records, int64_t n_records, int64_t width, const int64_
   }
 }
 
+void standardise(const Batch& x, const float* mean, const float* std, int64_t features, float limit) {
+  if (features != x.features())
+    throw std::invalid_argument(std::to_string(features) + " means for a batch of " + std::to_string(x.features()) + " features");
+  Section section;
+  for (int64_t f = 0; f < features; ++f) {
+    float* __restrict row = x.data() + f * x.stride();
+    for (int64_t s = 0; s < x.size(); ++s) {
+      const float scaled = (row[s] - mean[f]) / std[f];
+      row[s] = scaled < -limit ? -limit : scaled > limit ? limit : scaled;
+    }
+  }
+}
+
 }  // namespace rewirl

@@ -18,4 +18,7 @@ void gather(const float* records, int64_t n_records, int64_t width, const int64_
 void extend(const float* records, int64_t n_records, int64_t width, const int64_t* chosen, int64_t n_chosen, int64_t newest,
             int64_t reward, int64_t n, float gamma, const Batch& out, int64_t apart);
 
+// Each row f of x becomes (x - mean[f]) / std[f], clipped to ± limit.
+void standardise(const Batch& x, const float* mean, const float* std, int64_t features, float limit);
+
 }  // namespace rewirl

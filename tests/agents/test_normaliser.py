@@ -7,6 +7,7 @@ import pytest
 
 from rewirl.agents import Transitions
 from rewirl.agents.normaliser import Normaliser
+from rewirl.nn import Batch, standardise
 
 GAMMA = 0.9
 
@@ -103,3 +104,10 @@ def test_a_damaged_state_is_refused(name, value):
     normaliser = Normaliser("observations,rewards", 2, GAMMA)
     with pytest.raises(ValueError, match="normalisation"):
         normaliser.load_state({**normaliser.state(), name: value})
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 2), (2, 2)])
+def test_statistics_of_another_number_of_features_are_refused(sizes: tuple[int, int]) -> None:
+    mean, std = (np.ones(size, dtype=np.float32) for size in sizes)
+    with pytest.raises(ValueError, match=r"feature"):
+        standardise(Batch(3, 5), mean, std, 10.0)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents.transitions import Transitions
-from rewirl.policies.scaling import Scaling
+from rewirl.nn import standardise
+from rewirl.policies.scaling import CLIP, Scaling
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -123,8 +124,9 @@ class Normaliser:
     def normalise(self, batch: Transitions, steps: int = 1) -> None:
         """A batch as the networks see it; each of its rewards is a sum of up to so many."""
         scaling = self.scaling
-        scaling.features(batch.obs.array)
-        scaling.features(batch.next_obs.array)
+        if self._observations is not None:
+            for rows in (batch.obs, batch.next_obs):
+                standardise(rows, scaling.mean, scaling.std, float(CLIP))
         scaling.rewards(batch.reward.array, steps)
 
     def state(self) -> dict[str, NDArray[Any]]:

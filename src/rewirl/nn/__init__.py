@@ -3,7 +3,7 @@
 Wiring rules are in `topology/`, losses and updates in `agents/`.
 """
 
-from rewirl._core import Batch, RandomStream, extend, gather
+from rewirl._core import Batch, RandomStream, extend, gather, standardise
 from rewirl.nn.adam import Adam
 from rewirl.nn.batch import batch_of
 from rewirl.nn.batched import backward_each, forward_each, regress_each, update_each
@@ -35,6 +35,7 @@ __all__ = [
     "select_isa",
     "set_threads",
     "sources",
+    "standardise",
     "threads",
     "update_each",
 ]

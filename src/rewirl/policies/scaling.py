@@ -44,14 +44,6 @@ class Scaling:
         scaled: Floats = (obs - self.mean) / self.std
         return np.minimum(np.maximum(scaled, -CLIP), CLIP)
 
-    def features(self, rows: Floats) -> None:
-        """The same in place, for a batch (n_obs, n)."""
-        if len(self.mean):
-            rows -= self.mean[:, None]
-            rows /= self.std[:, None]
-            np.minimum(rows, CLIP, out=rows)
-            np.maximum(rows, -CLIP, out=rows)
-
     def rewards(self, rewards: Floats, steps: int = 1) -> None:
         """Rewards, or sums of `steps` of them, in place."""
         if self.reward_std is not None:
