@@ -6,11 +6,13 @@ import math
 from dataclasses import fields, replace
 
 import pytest
+import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rewirl.agents.methods import METHODS
 from rewirl.agents.options import SACOptions, TD3Options
+from rewirl.storage import start
 from rewirl.training.config import RunConfig, meanings_of, overlay, parse_toml
 
 
@@ -243,3 +245,10 @@ def test_updates_of_a_run():
     config = RunConfig.resolve(method="td3", task="Hopper-v5", steps=1000, random_steps=100, updates_per_step=3)
     assert config.updates == 2700
     assert "anneal_eta" not in config.items()
+
+
+@pytest.mark.parametrize("per_step", [0.4, 1, 2.5])
+def test_updates_per_step_need_not_be_whole(per_step: float) -> None:
+    with start(tiny.config(steps=207, random_steps=57, updates_per_step=per_step, eval_every=0)) as run:
+        run.train()
+        assert run.agent.updates == run.config.updates == int(207 * per_step) - int(57 * per_step)

@@ -111,7 +111,7 @@ register_method(
         "lean-td3",
         TD3Agent,
         SET,
-        defaults={"sparsity": 0.9, "updates_per_step": 2},
+        defaults={"sparsity": 0.9, "updates_per_step": 2.0},
         phrase="a tenth of the links and two updates per step (recommended)",
     )
 )

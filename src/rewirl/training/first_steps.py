@@ -31,6 +31,15 @@ def default_random_steps(papers: int, steps: int) -> int:
     return min(papers, max(steps // SHARE, FLOOR))
 
 
+def updates_until(step: int, begin: int, per_step: float) -> int:
+    """Updates that have been made by a step if learning began after step `begin`.
+
+    >>> updates_until(30, 10, 2), [updates_until(step, 0, 0.4) for step in range(6)]
+    (40, [0, 0, 0, 1, 1, 2])
+    """
+    return max(int(step * per_step) - int(begin * per_step), 0)
+
+
 def few_updates(config: RunConfig, steps: int) -> str | None:
     """A warning if most steps of a run are random; None otherwise."""
     acts = "samples of the initial policy" if config.initial_samples else "random actions"
@@ -44,7 +53,7 @@ def few_updates(config: RunConfig, steps: int) -> str | None:
 
 def no_rate_left(config: RunConfig, steps: int) -> str | None:
     """A warning if a run of this many steps continues after its learning rate has fallen to 0."""
-    until, updates = config.options.lr_until, (steps - config.random_steps) * config.updates_per_step
+    until, updates = config.options.lr_until, updates_until(steps, config.random_steps, config.updates_per_step)
     if until is None or until >= updates:
         return None
     return f"the learning rate is 0 after {until:,} of {updates:,} updates, so the agent learns nothing after that"

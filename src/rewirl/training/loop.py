@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rewirl.agents import Agent, Transitions
 from rewirl.envs.environment import Environment, Floats
 from rewirl.nn import RandomStream
+from rewirl.training.first_steps import updates_until
 from rewirl.training.measurements import Episode
 from rewirl.training.replay import Replay
 from rewirl.training.state import Arrays, State, generator_state, set_generator
@@ -31,7 +32,7 @@ class Loop:
         random_steps: int,
         env_seed: int,
         rng: np.random.Generator,
-        updates_per_step: int = 1,
+        updates_per_step: float = 1,
         initial: Callable[[Floats, np.random.Generator], Floats] | None = None,
     ) -> None:
         """`initial` chooses the actions of the random steps instead of random ones."""
@@ -93,11 +94,16 @@ class Loop:
             self.episode_return += reward
             self.step += 1
             if self.step > learning_begins:
-                for _ in range(self.updates_per_step):
-                    agent.update(self._draw())
+                self._learn()
             if terminated or truncated:
                 return self._end_episode()
         return None
+
+    def _learn(self) -> None:
+        """The updates that follow the step just made."""
+        per_step = self.updates_per_step
+        for _ in range(updates_until(self.step, 0, per_step) - updates_until(self.step - 1, 0, per_step)):
+            self.agent.update(self._draw())
 
     def _draw(self) -> Transitions:
         """A uniformly drawn batch of transitions from the replay, as n-step returns if configured."""

@@ -57,7 +57,7 @@ class ParallelLoop(Loop):
         random_steps: int,
         env_seeds: Sequence[int],
         rng: np.random.Generator,
-        updates_per_step: int = 1,
+        updates_per_step: float = 1,
         initial: Callable[[Floats, np.random.Generator], Floats] | None = None,
     ) -> None:
         """`env` is any of the environments; its spaces are those of all."""
@@ -99,8 +99,7 @@ class ParallelLoop(Loop):
             if not episode:  # else when this is called again: an error in a reset comes between two steps
                 self._start(i)
             if self.step > learning_begins:
-                for _ in range(self.updates_per_step):
-                    self.agent.update(self._draw())
+                self._learn()
             if episode:
                 return episode
         return None

@@ -108,7 +108,7 @@ def _environments(config: RunConfig) -> str:
     if config.envs == 1:
         return "1"
     where = f"in {config.workers} worker process{'es' * (config.workers > 1)}" if config.workers else "in this process"
-    return f"{config.envs}, {where}: {config.envs * config.updates_per_step} updates for a step of all"
+    return f"{config.envs}, {where}: {config.envs * config.updates_per_step:g} updates for a step of all"
 
 
 def _environment(config: RunConfig) -> Environment:

@@ -22,13 +22,12 @@ from rewirl.topology import DEFAULT_SPARSITY, DropAndGrow
 from rewirl.training.config.fields import coerce, default_of, hints, meanings_of
 from rewirl.training.config.option_names import BY_LENGTH, LINKS, RETIRED, check_known, overlay, rewiring
 from rewirl.training.config.toml_values import shown, toml
-from rewirl.training.first_steps import default_random_steps
-from rewirl.untrusted import from_json, from_toml
+from rewirl.training.first_steps import default_random_steps, updates_until
+from rewirl.untrusted import from_json, from_toml, printable
 
 SEEDS = 2**32
 """Seeds are below this."""
 _COUNTS = (
-    "updates_per_step",
     "envs",
     "steps",
     "adapt_every",
@@ -84,8 +83,9 @@ class RunConfig:
     0 recycles dead neurons only. Off unless given."""
     block: int = 1
     """Size of blocks of neighbouring outputs that share an input: 1 (the paper's wiring), 2 or 4 (fastest)."""
-    updates_per_step: int = 1
-    """Updates per environment step. e counts updates, so more updates also rewire more often."""
+    updates_per_step: float = 1.0
+    """Updates per environment step; 0.5 makes one every second step. e counts updates, so more of them also rewire
+    more often."""
     envs: int = 1
     """Environments that take turns, a step each; one step of all is that many steps and updates."""
     env_processes: bool = True
@@ -139,7 +139,8 @@ class RunConfig:
         numbers = {n: coerce(n, hint, given[n]) for n, hint in hints(chosen.options).items() if n in given}
         random_steps = default_random_steps(chosen.random_steps, values.get("steps", cls.steps))
         values = {"eta": chosen.eta, "random_steps": random_steps, **values}
-        updates = (values.get("steps", cls.steps) - values["random_steps"]) * values.get("updates_per_step", 1)
+        steps, per_step = values.get("steps", cls.steps), values.get("updates_per_step", cls.updates_per_step)
+        updates = updates_until(steps, values["random_steps"], per_step)
         if values.get("anneal_eta") and "adapt_until" not in values:
             values["adapt_until"] = max(updates * 4 // 5, 1)
         if numbers.get("lr_schedule", "constant") != "constant":
@@ -160,6 +161,8 @@ class RunConfig:
         for name in _COUNTS:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not self.updates_per_step > 0:
+            raise ValueError(f"updates_per_step must be above 0, not {self.updates_per_step}")
         if self.threads > MAX_THREADS:
             raise ValueError(f"threads must be from 1 to {MAX_THREADS}, not {self.threads}")
         if self.envs > MAX_ENVS:
@@ -209,7 +212,7 @@ class RunConfig:
     @property
     def updates(self) -> int:
         """Updates of the whole run."""
-        return max(self.steps - self.random_steps, 0) * self.updates_per_step
+        return updates_until(self.steps, self.random_steps, self.updates_per_step)
 
     @property
     def workers(self) -> int:
@@ -333,6 +336,8 @@ def _method(name: object) -> Method:
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a string, e.g. {_EXAMPLES[name]!r}, not {value!r}")
+    if printable(value) != value:
+        raise ValueError(f"{name} must be plain text, and has a control character in {value[:50]!r}")
     return value
 
 
