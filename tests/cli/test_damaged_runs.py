@@ -138,3 +138,14 @@ def test_about_json_never_blocks_a_resume(stopped: Path, tmp_path: Path) -> None
     (tmp_path / "run" / "about.json").mkdir()
     with resume(tmp_path / "run") as run:
         assert any("about.json could not be written" in notice for notice in run.notices)
+
+
+@pytest.mark.parametrize("name", ["config.toml", "evaluations.csv", "status.json", "about.json", "lock", "wiring.bin"])
+def test_a_folder_in_place_of_a_file_hides_no_run(name: str, stopped: Path, tmp_path: Path) -> None:
+    shutil.copytree(stopped, tmp_path / "runs")
+    (tmp_path / "runs" / "one" / name).unlink(missing_ok=True)
+    (tmp_path / "runs" / "one" / name).mkdir()
+    states = {info.folder.name: info.state for info in list_runs(tmp_path / "runs")}
+    assert states["two"] == "done"
+    assert states["one"] == ("damaged" if name in ("config.toml", "evaluations.csv") else "stopped")
+    assert main(["list", str(tmp_path / "runs")]) == 0

@@ -176,7 +176,7 @@ def policy_file(path: Path, *, best: bool = False) -> Path:
 def inspect_run(folder: Path) -> RunInfo:
     """Refused if it contains no run."""
     place = RunFolder(folder)
-    if not place.config.is_file():
+    if not place.config.exists():
         raise Refused(f"there is no run in {folder}: it has no config.toml")
     config, damage = None, ""
     rows: list[tuple[int, float]] = []
@@ -218,7 +218,7 @@ def list_runs(runs: Path) -> list[RunInfo]:
     for where, folders, files in os.walk(runs):  # tolerates folders that appear and disappear
         if "checkpoint" in folders:
             folders.remove("checkpoint")  # it contains copies of the config
-        if "config.toml" in files and Path(where) != runs:
+        if "config.toml" in (*files, *folders) and Path(where) != runs:
             found.append(Path(where))
     infos = []
     for folder in sorted(found):
