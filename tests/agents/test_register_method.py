@@ -150,7 +150,7 @@ def test_defaults_of_a_method_are_used_unless_options_are_given() -> None:
         return RunConfig.resolve(method="lean-td3", task="HalfCheetah-v5", **given)
 
     plain = config()
-    assert (plain.sparsity, plain.lambdas, plain.updates_per_step) == (0.9, None, 2)
+    assert (plain.sparsity, plain.lambdas, plain.updates_per_step, plain.recycle) == (0.9, None, 2, 0)
     assert (config(sparsity=0.8).sparsity, config(updates_per_step=1).updates_per_step) == (0.8, 1)
     assert (config(lambdas=(7, 64)).lambdas, config(lambdas=(7, 64)).sparsity) == ((7.0, 64.0), None)
     assert RunConfig.from_toml(plain.to_toml()) == plain

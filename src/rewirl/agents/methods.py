@@ -111,8 +111,8 @@ register_method(
         "lean-td3",
         TD3Agent,
         SET,
-        defaults={"sparsity": 0.9, "updates_per_step": 2.0},
-        phrase="a tenth of the links and two updates per step (recommended)",
+        defaults={"sparsity": 0.9, "updates_per_step": 2.0, "recycle": 0.0},
+        phrase="a tenth of the links, recycled neurons and two updates per step",
     )
 )
 for _prefix, _rule in {"": Dense, "static-": Static, "ds-": SET, "rigl-": RigL}.items():

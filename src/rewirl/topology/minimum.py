@@ -24,6 +24,20 @@ def attainable(links: Links, least: int) -> int:
     return min(least, links.n_in, links.blocks // _neurons(links))
 
 
+def leaves(links: Links, drops: Indices, least: int) -> bool:
+    """Whether each neuron has `least` inputs or more without these links. Mostly so: then nothing needs to be sorted.
+
+    >>> links = Links(n_in=4, n_out=2, block=1, places=np.array([0, 2, 3, 4]))
+    >>> leaves(links, np.array([1]), 1), leaves(links, np.array([2]), 1)
+    (True, False)
+    """
+    if not least:
+        return True
+    neurons = links.output_blocks
+    before, gone = (np.bincount(each, minlength=_neurons(links)) for each in (neurons, neurons[drops]))
+    return bool((before - gone >= least).all())
+
+
 def droppable(links: Links, magnitudes: NDArray[np.floating[Any]], least: int) -> Indices:
     """Indices of the links that may go: all but the `least` largest magnitudes of each neuron.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rewirl.topology._checks import Floats, finite_number, float_array, integer_array, whole_number
 from rewirl.topology.links import Links, _owned
-from rewirl.topology.minimum import attainable, droppable, missing
+from rewirl.topology.minimum import attainable, droppable, leaves, missing
 
 Indices: TypeAlias = NDArray[np.int64]
 
@@ -163,18 +163,19 @@ class DropAndGrow(Rule):
         weights = float_array("weights", weights, shape, (links.count,)).reshape(shape)
         # Algorithm 2, L1; with fewer free places than c, drop only as many as can grow
         c = min(round(self.eta * links.blocks), links.n_free)
-        may_go = None
-        if c and self.min_links:
-            least = attainable(links, self.min_links)
-            may_go = droppable(links, _block_sums(np.abs(weights), axis=1), least)
-            c = min(c, len(may_go))
         if c == 0:
             return _unchanged(links)
+        least = attainable(links, self.min_links)
+        drops = self.choose_drops(links, weights, c)
         # Growth sees the wiring before the drop (L7 tests X == 0, L8 masks): no link comes straight back.
-        if may_go is None:
+        if leaves(links, drops, least):
             grown = self.choose_growth(links, c, rng, gradients)
-            dropped = links.places[self.choose_drops(links, weights, c)]
+            dropped = links.places[drops]
         else:
+            may_go = droppable(links, _block_sums(np.abs(weights), axis=1), least)
+            c = min(c, len(may_go))
+            if c == 0:
+                return _unchanged(links)
             needed = missing(links, least, c, rng)
             grown = needed
             if len(needed) < c:
