@@ -70,8 +70,12 @@ def test_a_run_folder_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(Refused, match="is a file, and a run needs a folder"):
         start(tiny.config(), tmp_path / "file")
-    with pytest.raises(Refused, match="is a link to a folder that does not exist"):
-        start(tiny.config(), tmp_path / "link")
+    for folder in (tmp_path / "link", tmp_path / "link" / "run"):
+        with pytest.raises(Refused, match="link is a link to a folder that does not exist"):
+            start(tiny.config(), folder)
+    with pytest.raises(Refused, match="file is a file, and a run needs a folder"):
+        start(tiny.config(), tmp_path / "file" / "run")
+    assert not (tmp_path / "nowhere").exists()
     assert (tmp_path / "file").read_bytes() == b"dear"
 
 
