@@ -99,7 +99,6 @@ def test_folders_are_small_and_say_what_they_hold(folder: Path) -> None:
 
 
 READERS = {
-    "untrusted.py": "the one that others use",
     "policies/sealed_file.py": "reads arrays of any size, after it has checked that the file is a regular one",
     "memory.py": "/proc and /sys",
     "nn/cores.py": "/proc and /sys",
@@ -109,7 +108,7 @@ READERS = {
     "experiments/report/elements.py": "the package's own",
     "experiments/paper/presets/__init__.py": "the package's own",
 }
-"""The modules that may open files for reading, and why."""
+"""The modules besides `untrusted` that open files for reading, and why."""
 
 
 def test_files_are_read_in_one_place() -> None:
