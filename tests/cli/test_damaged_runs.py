@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
@@ -168,22 +169,35 @@ def listable_only(path: Path) -> None:
     path.chmod(0o644)
 
 
+@contextmanager
+def not_waiting() -> Iterator[None]:
+    """Fails after a minute, for instance of waiting for the other end of a pipe."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("it waits")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(60)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 @pytest.mark.parametrize("spoil", [pipe, folder, unreadable, listable_only])
 def test_whatever_is_in_place_of_any_entry(
     spoil: Callable[[Path], None], stopped: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Every file and folder of a run: no command waits, or fails with more than a sentence, and `list` shows the other
     run."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     for entry in sorted(path.relative_to(stopped) for path in (stopped / "one").rglob("*")):
         shutil.copytree(stopped, tmp_path / "runs")
         spoil(tmp_path / "runs" / entry)
         for name in ("list", "verify", "inspect", "train --resume"):
             words = commands.on_run(tmp_path / "runs" / "one", tmp_path / "out")[name]
-            signal.alarm(60)  # ends a process that waits
-            with as_normal_user():
+            with as_normal_user(), not_waiting():
                 code = main([*words[:2], "--episodes", "0"] if name == "inspect" else words)
-            signal.alarm(0)
             said = capfd.readouterr()
             assert code in (0, 1, 2, 4), (entry, name)
             assert "Traceback" not in said.err, (entry, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,22 @@ from rewirl.untrusted import printable
 
 NAMES = ["[red]x[/red]", "[/]", "$x$", "a b", "λ", "\\[x]"]
 CONTROL = ["\x1b[31mx", "a\rb", "\x9b2J", "\u202ex"]
+
+
+@pytest.mark.parametrize("name", [os.fsdecode(b"r\xff\xfe"), "\N{SNOWMAN}"])
+def test_a_path_that_is_not_utf8(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As a run, and as a destination, of every command."""
+    run = tmp_path / "runs" / name
+    tiny.train(run, task="Pendulum-v1", steps=300, random_steps=60, eval_every=100, hidden=(4, 4))
+    shutil.copytree(run, tmp_path / "again" / name)
+    shutil.rmtree(tmp_path / "again" / name / "checkpoint")  # a run that fails
+    for words in commands.on_run(run, tmp_path / name).values():
+        if words[0] not in ("play", "demo", "tune", "sweep"):
+            assert main(words) == 0, (words, capfd.readouterr().err)
+    assert main(["train", "--resume", str(tmp_path / "again" / name), "--steps", "400"]) == 1
+    said = capfd.readouterr().err
+    assert said.startswith("rewirl: ")
+    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
