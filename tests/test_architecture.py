@@ -96,3 +96,31 @@ def test_folders_are_small_and_say_what_they_hold(folder: Path) -> None:
     if folder != ROOT:  # whose entries are the layers
         assert len(siblings) <= SIBLINGS, f"{folder} has {len(siblings)} entries: {sorted(siblings)}"
         assert len(text.splitlines()) >= 2, f"{init}: two lines at least, what lives here and what does not"
+
+
+READERS = {
+    "policies/sealed_file.py": "reads arrays of any size, after it has checked that the file is a regular one",
+    "memory.py": "/proc and /sys",
+    "nn/cores.py": "/proc and /sys",
+    "storage/lock.py": "/proc",
+    "storage/provenance.py": "/proc",
+    "training/run_log.py": "/proc",
+    "experiments/report/elements.py": "the package's own",
+    "experiments/paper/presets/__init__.py": "the package's own",
+}
+"""The modules besides `untrusted` that open files for reading, and why."""
+
+
+def test_files_are_read_in_one_place() -> None:
+    """Else a pipe in place of a file makes a command wait, and a huge file takes all memory."""
+    found = set()
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                called = node.func
+                method = called.attr if isinstance(called, ast.Attribute) else ""
+                # os.open has flags, which say whether it waits; the other one is a constructor.
+                opens = method == "open" and ast.unparse(called) not in ("os.open", "cls.open")
+                if method in ("read_bytes", "read_text") or opens or ast.unparse(called) == "open":
+                    found.add(str(path.relative_to(ROOT)))
+    assert found == READERS.keys()

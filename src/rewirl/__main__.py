@@ -5,4 +5,5 @@ import sys
 from rewirl.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ["--version"]))
+    sys.argv[1:] = sys.argv[1:] or ["--version"]
+    sys.exit(main())

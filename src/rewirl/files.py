@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,19 +17,37 @@ from rewirl.errors import Refused
 
 def write_aside(path: Path, content: bytes) -> None:
     """Writes `content` next to `path` and renames it: readers see the complete old or new file."""
-    refuse_link(path)
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")  # unique per writer
+    write_together({path: content})
+
+
+def write_together(contents: Mapping[Path, bytes]) -> None:
+    """`write_aside` for several files: none appears before all are on the disk."""
+    for path in contents:
+        refuse_link(path)
+    asides = {path: path.with_name(f".{path.name}.{secrets.token_hex(4)}") for path in contents}  # unique per writer
     try:
-        try:
-            write_new(aside, content)
-            sync(aside)
-            os.rename(aside, path)
-        except BaseException:
+        for path, aside in asides.items():
+            with _named(path):
+                write_new(aside, contents[path])
+                sync(aside)
+        for path, aside in asides.items():
+            with _named(path):
+                os.rename(aside, path)
+    except BaseException:
+        for aside in asides.values():
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
-            raise
-        sync(path.parent)
-    except OSError as error:  # report the requested file, not the temporary one
+        raise
+    for folder in {path.parent for path in contents}:
+        sync(folder)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Reports the requested file, not the temporary one."""
+    try:
+        yield
+    except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
@@ -46,7 +64,7 @@ def write_new(path: Path, content: bytes, within: int | None = None) -> None:
 
 def sync(path: Path, within: int | None = None) -> None:
     """Waits until a file, or the entries of a folder, are on the disk."""
-    fd = os.open(_in(path, within), os.O_RDONLY | os.O_CLOEXEC, dir_fd=within)
+    fd = os.open(_in(path, within), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=within)
     try:
         os.fsync(fd)
     finally:

@@ -11,13 +11,17 @@ import os
 import re
 import stat
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MOST_BYTES = 64 << 20
 """Maximum bytes of a table or JSON file, far above that of a run of a hundred million steps."""
 MOST_TEXT = 1 << 20
 """Maximum bytes of a config or grid."""
+MOST_POLICY = 1 << 40
+"""Maximum bytes of a policy, which may have any number of links."""
 MOST_DEPTH = 50
 """Maximum depth of nesting."""
 MOST_DIGITS = 60
@@ -46,16 +50,28 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The content of a regular file, which must not be longer than `most` bytes."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not make us wait
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A regular file, for reading. A pipe in its place does not make us wait."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise ValueError(f"{path} is not a regular file")
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise ValueError(f"{path} has more than {most} bytes")
-    return content
+        yield file
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a regular file, which must not be longer than `most` bytes."""
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise ValueError(f"{path} has more than {most} bytes")
+        return file.read(size)
+
+
+def reason(error: Exception) -> str:
+    """Why a file could not be read, without its name."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def read_text(path: Path, most: int = MOST_TEXT) -> str:

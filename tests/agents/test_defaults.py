@@ -7,9 +7,12 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from rewirl.agents import METHODS, ActionBox, SACOptions, TD3Options, WiringOptions
+from rewirl.agents import METHODS, ActionBox, DQNOptions, SACOptions, TD3Options, WiringOptions
+from rewirl.agents.actions import Choices
+from rewirl.agents.dqn import DQNAgent
+from rewirl.agents.options import Options
 from rewirl.agents.sac import SACAgent
-from rewirl.topology import Dense
+from rewirl.topology import DEFAULT_SPARSITY, SET, Dense, RigL
 from rewirl.training.config import RunConfig
 
 SHARED = {
@@ -48,12 +51,81 @@ DEFAULTS = {
         "target_entropy": None,
         "target_interval": 1,
     },
+    DQNOptions: {
+        **SHARED,
+        "batch": 128,
+        "lr": 5e-4,
+        "weight_decay": 0.0,
+        "loss": "huber",
+        "target_interval": 1,
+        "epsilon_start": 1.0,
+        "epsilon_end": 0.05,
+        "epsilon_steps": 10_000,
+    },
 }
 
 
 @pytest.mark.parametrize("kind", DEFAULTS)
-def test_defaults_of_the_algorithms(kind: type[TD3Options | SACOptions]) -> None:
+def test_defaults_of_the_algorithms(kind: type[Options]) -> None:
     assert {item.name: getattr(kind(), item.name) for item in fields(kind)} == DEFAULTS[kind]
+
+
+def test_these_are_all_algorithms() -> None:
+    assert {method.options for method in METHODS.values()} == DEFAULTS.keys()
+
+
+OF_METHODS = {
+    "td3": {"eta": 0.05, "random_steps": 25_000},
+    "sac": {"eta": 0.1, "random_steps": 10_000},
+    "dqn": {"eta": 0.05, "random_steps": 1_000},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_defaults_of_the_methods(name: str) -> None:
+    """What a method's run has without any option."""
+    task = "CartPole-v1" if name.endswith("dqn") else "Pendulum-v1"
+    config, algorithm = RunConfig.resolve(method=name, task=task), name.rpartition("-")[2]
+    wanted = {**OF_METHODS[algorithm], "sparsity": 0.5, "updates_per_step": 1.0, "recycle": None, "min_links": 0}
+    if name == algorithm:
+        wanted["sparsity"] = None
+    if name == "lean-td3":
+        wanted |= {"sparsity": 0.9, "updates_per_step": 2.0, "recycle": 0.0}
+    assert {option: getattr(config, option) for option in wanted} == wanted
+    assert config.options == {kind.algorithm: kind.options for kind in METHODS.values()}[algorithm]()
+
+
+def test_defaults_of_the_rules() -> None:
+    rules = {"eta": 0.05, "every": 1000, "until": None, "anneal": False, "min_links": 0}
+    for rule in (SET, RigL):
+        assert {item.name: getattr(rule(), item.name) for item in fields(rule)} == rules
+    assert DEFAULT_SPARSITY == 0.5
+    recycling = WiringOptions(recycle=0)
+    assert (recycling.block, recycling.recycle_every, RunConfig.resolve(**LEAN).wiring().rule) == (
+        1,
+        1000,
+        SET(min_links=1),  # a recycled neuron has at least one link
+    )
+
+
+LEAN = {"method": "lean-td3", "task": "Pendulum-v1"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "random_steps"),
+    [(500, 100), (1000, 100), (1010, 101), (200_000, 20_000), (250_000, 25_000), (260_000, 25_000)],
+)
+def test_short_runs_have_a_tenth_of_random_steps(steps: int, random_steps: int) -> None:
+    assert RunConfig.resolve(**LEAN, steps=steps).random_steps == random_steps
+
+
+@pytest.mark.parametrize(
+    ("actions", "epsilon"), [(0, 1.0), (1, 0.999905), (5000, 0.525), (10_000, 0.05), (10**6, 0.05)]
+)
+def test_epsilon_falls_linearly_over_ten_thousand_actions(actions: int, epsilon: float) -> None:
+    agent = DQNAgent(2, Choices(2), DQNOptions(hidden=(4,)), WiringOptions(), np.random.default_rng(0))
+    agent._explored = actions
+    assert agent.epsilon == pytest.approx(epsilon, abs=1e-12)
 
 
 def test_defaults_of_a_run() -> None:

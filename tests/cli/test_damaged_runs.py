@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import commands
 import pytest
 import tiny
 from in_memory import new_folder
+from unprivileged import as_normal_user
 
 from rewirl.cli import main
 from rewirl.storage import inspect_run, list_runs, resume, start, verify
@@ -138,6 +142,85 @@ def test_about_json_never_blocks_a_resume(stopped: Path, tmp_path: Path) -> None
     (tmp_path / "run" / "about.json").mkdir()
     with resume(tmp_path / "run") as run:
         assert any("about.json could not be written" in notice for notice in run.notices)
+
+
+def pipe(path: Path) -> None:
+    removed(path)
+    os.mkfifo(path)
+
+
+def folder(path: Path) -> None:
+    removed(path)
+    path.mkdir()
+
+
+def removed(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def unreadable(path: Path) -> None:
+    path.chmod(0)
+
+
+def listable_only(path: Path) -> None:
+    path.chmod(0o644)
+
+
+@contextmanager
+def not_waiting() -> Iterator[None]:
+    """Fails after a minute, for instance of waiting for the other end of a pipe."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("it waits")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(60)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("spoil", [pipe, folder, unreadable, listable_only])
+def test_whatever_is_in_place_of_any_entry(
+    spoil: Callable[[Path], None], stopped: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Every file and folder of a run: no command waits, or fails with more than a sentence, and `list` shows the other
+    run."""
+    for entry in sorted(path.relative_to(stopped) for path in (stopped / "one").rglob("*")):
+        shutil.copytree(stopped, tmp_path / "runs")
+        spoil(tmp_path / "runs" / entry)
+        for name in ("list", "verify", "inspect", "train --resume"):
+            words = commands.on_run(tmp_path / "runs" / "one", tmp_path / "out")[name]
+            with as_normal_user(), not_waiting():
+                code = main([*words[:2], "--episodes", "0"] if name == "inspect" else words)
+            said = capfd.readouterr()
+            assert code in (0, 1, 2, 4), (entry, name)
+            assert "Traceback" not in said.err, (entry, name)
+            assert "Errno" not in said.out + said.err, (entry, name)
+            assert len([line for line in said.err.splitlines() if line.startswith("rewirl:")]) == (code != 0)
+            assert "two" in said.out or name != "list", entry
+        for path in (tmp_path / "runs" / "one", *(tmp_path / "runs" / "one").glob("checkpoint/**")):
+            path.chmod(0o755)
+        shutil.rmtree(tmp_path / "runs")
+
+
+def test_a_folder_that_may_not_be_read_hides_no_run(stopped: Path, tmp_path: Path) -> None:
+    shutil.copytree(stopped, tmp_path / "runs")
+    for mode in (0, 0o644):
+        (tmp_path / "runs" / "one").chmod(mode)
+        with as_normal_user():
+            infos = {info.folder.name: info for info in list_runs(tmp_path / "runs")}
+        assert (infos["one"].state, infos["two"].state) == ("damaged", "done")
+        assert "Permission denied" in infos["one"].message
+    (tmp_path / "runs").chmod(0o311)
+    with as_normal_user(), pytest.raises(PermissionError):
+        list_runs(tmp_path / "runs")
+    (tmp_path / "runs").chmod(0o755)
 
 
 @pytest.mark.parametrize("name", ["config.toml", "evaluations.csv", "status.json", "about.json", "lock", "wiring.bin"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -17,6 +18,22 @@ from rewirl.untrusted import printable
 
 NAMES = ["[red]x[/red]", "[/]", "$x$", "a b", "λ", "\\[x]"]
 CONTROL = ["\x1b[31mx", "a\rb", "\x9b2J", "\u202ex"]
+
+
+@pytest.mark.parametrize("name", [os.fsdecode(b"r\xff\xfe"), "\N{SNOWMAN}"])
+def test_a_path_that_is_not_utf8(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As a run, and as a destination, of every command."""
+    run = tmp_path / "runs" / name
+    tiny.train(run, task="Pendulum-v1", steps=300, random_steps=60, eval_every=100, hidden=(4, 4))
+    shutil.copytree(run, tmp_path / "again" / name)
+    shutil.rmtree(tmp_path / "again" / name / "checkpoint")  # a run that fails
+    for words in commands.on_run(run, tmp_path / name).values():
+        if words[0] not in ("play", "demo", "tune", "sweep"):
+            assert main(words) == 0, (words, capfd.readouterr().err)
+    assert main(["train", "--resume", str(tmp_path / "again" / name), "--steps", "400"]) == 1
+    said = capfd.readouterr().err
+    assert said.startswith("rewirl: ")
+    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -70,8 +87,12 @@ def test_a_run_folder_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(Refused, match="is a file, and a run needs a folder"):
         start(tiny.config(), tmp_path / "file")
-    with pytest.raises(Refused, match="is a link to a folder that does not exist"):
-        start(tiny.config(), tmp_path / "link")
+    for folder in (tmp_path / "link", tmp_path / "link" / "run"):
+        with pytest.raises(Refused, match="link is a link to a folder that does not exist"):
+            start(tiny.config(), folder)
+    with pytest.raises(Refused, match="file is a file, and a run needs a folder"):
+        start(tiny.config(), tmp_path / "file" / "run")
+    assert not (tmp_path / "nowhere").exists()
     assert (tmp_path / "file").read_bytes() == b"dear"
 
 

@@ -53,6 +53,12 @@ def throws(error: BaseException) -> Callable[[Any, float], Any]:
     return change
 
 
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        return str(1 / 0)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
     ("what", "said"),
     [
@@ -61,11 +67,13 @@ def throws(error: BaseException) -> Callable[[Any, float], Any]:
         (throws(GeneratorExit()), "raised GeneratorExit in step, at"),
         (throws(MemoryError()), "raised MemoryError in step, at"),
         (throws(ValueError("one\ntwo\x1b[2J")), r"raised ValueError in step: one\\ntwo\\x1b\[2J, at"),
+        (throws(Unspeakable()), r"raised Unspeakable in step: its text cannot be shown \(ZeroDivisionError\), at"),
         (lambda obs, reward: (obs + 1j, reward), "gave complex observations"),
         (put(2, np.nan), r"observation\[2\] = nan"),
         (put(1, np.inf), r"observation\[1\] = inf"),
         (put(0, -np.inf), r"observation\[0\] = -inf"),
         (put(1, 1e300), r"observation\[1\] = inf"),
+        (lambda obs, reward: (obs.astype(np.float64) + 1e300, reward), r"observation\[0\] = inf"),
         (lambda obs, reward: (obs, np.nan), "reward nan"),
         (lambda obs, reward: (obs, -np.inf), "reward -inf"),
         (lambda obs, reward: (obs, 1e39), r"reward 1e\+39"),

@@ -36,7 +36,7 @@ def rewrite(path: Path, name: str, content: bytes) -> None:
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Refused, match="cannot be written to"):
+    with pytest.raises(Refused, match="file is a file, and a run needs a folder"):
         start(tiny.config(), tmp_path / "file" / "run")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -19,16 +20,16 @@ import tiny
 from rewirl import files
 from rewirl.errors import Failed, Refused
 from rewirl.storage import checkpoint, inspect_run, resume, start, verify
-
-Usage = namedtuple("Usage", "total used free")
+from rewirl.storage.disk_errors import Room
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MB."""
+    """A file system of 2 MB and 100 files."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True).returncode:
+    words = ["mount", "-t", "tmpfs", "-o", "size=2m,nr_inodes=100", "tmpfs", str(folder)]
+    if subprocess.run(words, capture_output=True).returncode:
         pytest.skip("this user may not mount a small file system")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
@@ -71,13 +72,76 @@ def test_a_limit_of_file_sizes(tmp_path: Path) -> None:
         assert run.step == 230
 
 
-def test_too_little_room_is_seen_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+Disk = namedtuple("Disk", "f_bavail f_frsize f_files f_favail")
+
+
+@pytest.mark.parametrize(
+    ("disk", "said"),
+    [
+        (Disk(1, 4096, 0, 0), r"needs \d{5,6} bytes in .*, where 4096 are free"),
+        (Disk(10**9, 4096, 1000, 3), r"needs \d+ files in .*, where 3 more can be created"),
+    ],
+)
+def test_too_little_room_is_seen_before_anything_is_written(
+    disk: Disk, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with start(tiny.config(), tmp_path / "run") as run:
         run.train(140)
-        monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**9, 0, 123))
-        with pytest.raises(Failed, match=r"needs \d+ bytes in .*, where 123 are free.*step-000000140 is intact"):
+        monkeypatch.setattr(os, "statvfs", lambda path: disk)
+        with pytest.raises(Failed, match=rf"{said}.*step-000000140 is intact"):
             run.train(149)
     assert not list((tmp_path / "run" / "checkpoint").glob(".*"))
+
+
+def test_files_take_whole_blocks_but_not_whole_transfers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network file system reports blocks of a megabyte, and stores smaller ones."""
+    monkeypatch.setattr(os, "statvfs", lambda path: Disk(7, 1 << 20, 0, 0))
+    assert (Room.at(Path("x")).bytes, Room.at(Path("x")).taken(1)) == (7 << 20, 1 << 16)
+
+
+def test_what_is_said_to_be_needed_is_more_than_what_is_free(small_disk: Path) -> None:
+    """Whatever is left: files take whole blocks."""
+    with start(tiny.config(steps=700), small_disk / "run") as run:
+        run.train(150)
+        checkpoints = small_disk / "run" / "checkpoint"
+        size = 4096 + sum(-(-file.stat().st_size // 4096) * 4096 for file in checkpoints.rglob("*") if file.is_file())
+        failed = 0
+        for spare in range(4096, size, 8192):
+            free = os.statvfs(small_disk)
+            (small_disk / "ballast").write_bytes(bytes(free.f_bavail * free.f_frsize - spare))
+            try:
+                run.checkpoint()
+                run.train(run.step + 10)
+            except Failed as error:
+                needed, left = map(int, re.findall(r"needs (\d+) bytes in .*, where (\d+) are free", str(error))[0])
+                assert needed > left >= spare - 4096
+                failed += 1
+            (small_disk / "ballast").unlink()
+        assert failed
+
+
+def test_a_disk_without_room_for_more_files(small_disk: Path) -> None:
+    with start(tiny.config(), small_disk / "run") as run:
+        run.train(230)
+        while os.statvfs(small_disk).f_favail > 4:
+            (small_disk / f"file{os.statvfs(small_disk).f_favail}").touch()
+        with pytest.raises(Failed, match=r"the disk is full: a checkpoint needs \d+ files in .*, where \d more can be"):
+            run.train()
+    for file in small_disk.glob("file*"):
+        file.unlink()
+    assert verify(small_disk / "run") == []
+
+
+def test_a_replay_without_room_leaves_nothing_reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int, offset: int, size: int) -> None:
+        os.truncate(fd, size)  # as file systems may that reserve a part
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    (tmp_path / "run").mkdir()
+    with pytest.raises(Refused, match="the replay needs 163840 bytes"):
+        start(tiny.config(), tmp_path / "run")
+    assert not (tmp_path / "run" / "replay.bin").exists()
 
 
 @pytest.mark.parametrize("name", ["evaluations.csv", "progress.csv"])

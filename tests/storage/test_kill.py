@@ -194,3 +194,24 @@ os.write(1, b"ended %d" % code)
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert "ended 0" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("module", ["rewirl", "rewirl.cli.main"])
+def test_a_signal_after_the_run_does_not_end_it(module: str, tmp_path: Path) -> None:
+    """SIGUSR1 while the interpreter ends, which restores the default of every handler."""
+    program = f"""
+import os, runpy, signal, sys
+class Late:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGUSR1)
+sys.argv = ["rewirl", "methods"]
+sys.late = Late()  # deleted with the last modules
+from rewirl.cli import main
+if {module!r} == "rewirl":
+    runpy.run_module("rewirl", run_name="__main__")
+else:
+    sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "ds-td3" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -12,8 +13,9 @@ import pytest
 import tiny
 from in_memory import new_folder
 
-from rewirl import TD3
+from rewirl import TD3, files
 from rewirl.cli import main
+from rewirl.cli.ui.film import check_place
 from rewirl.errors import Failed, Refused
 from rewirl.experiments.sweep.workers import LOG, Processes
 from rewirl.storage import resume, start
@@ -161,6 +163,46 @@ def test_what_a_command_writes(name: str, tmp_path: Path, capsys: pytest.Capture
         assert (path.is_symlink(), aside.stat().st_mtime_ns) == (True, before)
         path.unlink()
         aside.rename(path)
+
+
+@pytest.mark.parametrize("suffix", ["gif", "mp4"])
+def test_what_is_filmed(suffix: str, tmp_path: Path) -> None:
+    link = tmp_path / f"agent.{suffix}"
+    link.symlink_to(tmp_path / "precious")
+    with pytest.raises(Refused, match="is a symbolic link"):
+        check_place(link, f".{suffix}", "--flag")
+
+
+@pytest.mark.parametrize("name", ["export c", "export onnx", "inspect"])
+@pytest.mark.parametrize("there_before", [False, True])
+def test_a_command_that_fails_writes_all_or_nothing(
+    name: str, there_before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a disk that is full at the n-th file, for every n."""
+    run, out = tiny.train(tmp_path / "run", task="Pendulum-v1", steps=300, hidden=(4, 4)).folder, tmp_path / "out"
+    assert run
+    if there_before:
+        out.mkdir()
+    real, left = files.write_new, 0
+
+    def write_new(path: Path, content: bytes) -> None:
+        nonlocal left
+        left -= 1
+        real(path, content if left >= 0 else content[:10])
+        if left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files, "write_new", write_new)
+    for limit in range(10):
+        left = limit
+        code = main(commands.on_run(run, out)[name])
+        said = capsys.readouterr().err
+        if code == 0:
+            break
+        assert code == 1
+        assert "No space left on device" in said
+        assert not [path for path in out.rglob("*") if path.is_file()]
+    assert (code, limit) == (0, 3 if name == "export c" else 1)
 
 
 def test_what_an_agent_is_saved_to(tmp_path: Path) -> None:

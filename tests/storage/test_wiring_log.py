@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tiny
 
+from rewirl.cli import main
 from rewirl.storage import resume, start, verify
 from rewirl.storage.logs.wiring_log import WiringLog, matrix, read
 from rewirl.topology import Links
@@ -77,6 +78,19 @@ def test_a_damaged_log_is_said_and_costs_nothing_else(damage: str, tmp_path: Pat
     assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
     after, whole = read(path), read(tmp_path / "whole" / "wiring.bin")
     assert all(np.array_equal(after[layer][3:], whole[layer][3:]) for layer in whole)
+
+
+def test_a_finished_run_says_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tiny.train(tmp_path / "run").folder
+    assert folder
+    content = bytearray((folder / "wiring.bin").read_bytes())
+    content[-100] ^= 1
+    (folder / "wiring.bin").write_bytes(content)
+    assert main(["train", "--resume", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert "note: " in said
+    assert "wiring.bin is damaged" in said
+    assert "This run is finished" in said
 
 
 def first_format(path: Path) -> bytes:

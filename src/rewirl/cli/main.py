@@ -45,10 +45,11 @@ class Command(Protocol):
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs a command and returns the exit code."""
+    """Runs a command and returns the exit code. Without words it is this process's program, with its arguments."""
+    is_program = words is None
     words = sys.argv[1:] if words is None else list(words)
     try:
-        with early_signals(), outputs():
+        with early_signals(to_the_end=is_program), outputs():
             return _ended(words)
     except KeyboardInterrupt:
         return 130

@@ -36,8 +36,15 @@ def raised(error: BaseException, where: str = "") -> str:
     >>> raised(ValueError("no such joint"), " in step"), raised(MemoryError())
     ('ValueError in step: no such joint', 'MemoryError')
     """
-    text = printable(str(error))
+    text = printable(_text(error))
     return f"{type(error).__name__}{where}{': ' if text else ''}{text}"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except RAISED as problem:  # its own code
+        return f"its text cannot be shown ({type(problem).__name__})"
 
 
 @dataclass(frozen=True)
@@ -135,7 +142,8 @@ def make_by_name(name: str, **options: Any) -> Env:
         raise Refused(f"the task {name!r} needs a package that is not installed: {_wanted(error)}") from None
     except RAISED as error:
         # A message of Gymnasium is a sentence; sys.exit has a number.
-        why = raised(error) if isinstance(error, SystemExit) or not str(error) else printable(str(error)).rstrip(".")
+        text = printable(_text(error)).rstrip(".")
+        why = raised(error) if isinstance(error, SystemExit) or not text else text
         better = f"; use {newest}" if (newest := newer(name)) else ""
         raise Refused(f"the task {name!r} could not be created: {why}{better}") from error
 

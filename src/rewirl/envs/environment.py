@@ -78,6 +78,7 @@ class Environment:
         if isinstance(self.env, Row):
             self.env.prepare(self._to_env(action))
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused in a sentence, without a warning
     def _checked(self, observation: Any) -> Floats:
         if isinstance(observation, np.ndarray) and observation.dtype.kind == "c":
             raise Misbehaved(f"{self.task} gave complex observations: {SUPPORTED}")

@@ -20,7 +20,7 @@ from rewirl.export.errors import ExportError
 from rewirl.export.link_encoding import Encoded, encode
 from rewirl.export.output_folder import prepare_folder, refuse_folder
 from rewirl.export.weights import BYTES, Loss, accuracy_loss, check_dtype, stored
-from rewirl.files import write_aside
+from rewirl.files import write_together
 from rewirl.policies.layer import Floats
 from rewirl.policies.policy import Policy
 from rewirl.policies.scaling import CLIP
@@ -115,8 +115,7 @@ def export_c(
     texts = {f"{name}.h": template.HEADER, f"{name}.c": template.SOURCE, f"{name}_main.c": template.MAIN}
     for file in texts:
         refuse_folder(folder / file)
-    for file, text in texts.items():
-        write_aside(folder / file, _filled(text, words).encode("ascii"))
+    write_together({folder / file: _filled(text, words).encode("ascii") for file, text in texts.items()})
     header, source, example = (folder / file for file in texts)
     ways = tuple(links.way for links in encodings)
     return CExport(header, source, example, flash, int(words["ram"]), ways, dtype, loss)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from rewirl.export.errors import ExportError
@@ -16,11 +17,15 @@ def refuse_folder(path: Path) -> None:
 
 def prepare_folder(folder: Path) -> Path:
     """`folder`, created if necessary; refused before any work if it is not writable."""
+    new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
+        if new:
+            with suppress(OSError):
+                folder.rmdir()
         raise ExportError(
             f"cannot write to {folder}: {error.strerror}; give a folder that can be written to"
         ) from error

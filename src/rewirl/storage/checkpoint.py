@@ -26,7 +26,7 @@ from rewirl.storage.directory import Directory
 from rewirl.storage.disk_errors import room_for
 from rewirl.storage.provenance import versions
 from rewirl.training.state import Arrays, State
-from rewirl.untrusted import from_json
+from rewirl.untrusted import from_json, read_bytes
 
 KEPT = 2
 """Number of checkpoints kept: if the last one is damaged, the one before it is used."""
@@ -133,9 +133,9 @@ def write(folder: Path, step: int, files: Mapping[str, bytes]) -> Path:
     if _same(final / MANIFEST, manifest):
         return final
     before = next(iter(found(folder)), None)
-    needed = len(manifest) + sum(map(len, files.values()))
+    sizes = [len(manifest), *map(len, files.values())]
     consolation = f"the checkpoint {before} is intact" if before else "there was no checkpoint before it"
-    with room_for("a checkpoint", needed, folder, consolation), Directory(folder) as here:
+    with room_for("a checkpoint", [*sizes, 1], folder, consolation), Directory(folder) as here:
         try:
             here.remove(WRITING)
             _write_aside(here, {**files, MANIFEST: manifest})
@@ -221,8 +221,8 @@ def recover(folder: Path) -> None:
 
 def _same(path: Path, manifest: bytes) -> bool:
     try:
-        return path.read_bytes() == manifest
-    except OSError:
+        return read_bytes(path) == manifest
+    except (OSError, ValueError):
         return False
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -61,6 +63,10 @@ class Directory:
         os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def remove(self, name: str) -> None:
-        """Removes a folder with its content, if it exists; what cannot be removed stays."""
+        """Removes a folder with its content, or whatever has its name; what cannot be removed stays."""
         refuse_link(self.path / name, self._fd)
-        shutil.rmtree(name, ignore_errors=True, dir_fd=self._fd)
+        with suppress(OSError):
+            if stat.S_ISDIR(os.stat(name, dir_fd=self._fd, follow_symlinks=False).st_mode):
+                shutil.rmtree(name, ignore_errors=True, dir_fd=self._fd)  # which would wait for a pipe
+            else:
+                os.unlink(name, dir_fd=self._fd)

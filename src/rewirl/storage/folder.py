@@ -15,7 +15,7 @@ from rewirl.policies.policy import Policy
 from rewirl.storage.lock import living_holder_of
 from rewirl.storage.logs.tables import returns, whole_lines
 from rewirl.training.config import RunConfig
-from rewirl.untrusted import from_json, printable, read_bytes, read_text
+from rewirl.untrusted import from_json, printable, read_bytes, read_text, reason
 
 LEFTOVERS = (".policy.", ".best_policy.", ".initial_policy.", ".status.", ".config.", ".about.")
 """Prefix of files that were being replaced."""
@@ -45,10 +45,11 @@ class RunFolder:
     def make(self) -> bool:
         """Creates it; returns whether it is new. Refused if it cannot be created or written to."""
         new = True
-        if self.path.is_symlink() and not self.path.exists():
-            raise Refused(f"{self.path} is a link to a folder that does not exist: choose another folder")
-        if self.path.exists() and not self.path.is_dir():
-            raise Refused(f"{self.path} is a file, and a run needs a folder: choose another name")
+        for part in (self.path, *self.path.parents):
+            if part.is_symlink() and not part.exists():
+                raise Refused(f"{part} is a link to a folder that does not exist: choose another folder")
+            if part.exists() and not part.is_dir():
+                raise Refused(f"{part} is a file, and a run needs a folder: choose another name")
         try:
             try:
                 self.path.mkdir(parents=True)
@@ -176,19 +177,20 @@ def policy_file(path: Path, *, best: bool = False) -> Path:
 def inspect_run(folder: Path) -> RunInfo:
     """Refused if it contains no run."""
     place = RunFolder(folder)
-    if not place.config.exists():
-        raise Refused(f"there is no run in {folder}: it has no config.toml")
+    with suppress(PermissionError):  # then it is unreadable, and listed as that
+        if not place.config.exists():
+            raise Refused(f"there is no run in {folder}: it has no config.toml")
     config, damage = None, ""
     rows: list[tuple[int, float]] = []
     try:
         if place.evaluations.exists():
             rows = returns(whole_lines(read_bytes(place.evaluations)))
     except (ValueError, OSError) as error:
-        damage = f"its evaluations.csv cannot be read ({_reason(error)})"
+        damage = f"its evaluations.csv cannot be read ({reason(error)})"
     try:
         config = RunConfig.from_toml(read_text(place.config))
     except (ValueError, OSError) as error:
-        damage = f"its config.toml cannot be read ({_reason(error)})"
+        damage = f"its config.toml cannot be read ({reason(error)})"
     status = place.read_status()
     state, message = status.get("state", "stopped"), status.get("message", "")
     if holder := living_holder_of(folder):
@@ -213,9 +215,16 @@ def inspect_run(folder: Path) -> RunInfo:
 
 
 def list_runs(runs: Path) -> list[RunInfo]:
-    """All runs in a folder and in its sub-folders, by name."""
+    """All runs in a folder and in its sub-folders, by name. A folder that may not be read is listed as damaged."""
     found = []
-    for where, folders, files in os.walk(runs):  # tolerates folders that appear and disappear
+
+    def unreadable(error: OSError) -> None:
+        if isinstance(error, PermissionError):
+            if Path(error.filename) == runs:
+                raise error
+            found.append(Path(error.filename))
+
+    for where, folders, files in os.walk(runs, onerror=unreadable):  # tolerates folders that appear and disappear
         if "checkpoint" in folders:
             folders.remove("checkpoint")  # it contains copies of the config
         if "config.toml" in (*files, *folders) and Path(where) != runs:
@@ -225,7 +234,3 @@ def list_runs(runs: Path) -> list[RunInfo]:
         with suppress(Refused):  # it was removed meanwhile
             infos.append(inspect_run(folder))
     return infos
-
-
-def _reason(error: ValueError | OSError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

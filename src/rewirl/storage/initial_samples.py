@@ -16,6 +16,7 @@ from rewirl.policies.policy import Policy
 from rewirl.storage.folder import RunFolder, inspect_run, policy_file
 from rewirl.training.config import RunConfig
 from rewirl.training.first_steps import InitialPolicy
+from rewirl.untrusted import MOST_POLICY, read_bytes, read_text, reason
 
 BY_CONTENT = "sha256:"
 """Prefix of a policy that is identified by its content."""
@@ -38,7 +39,8 @@ def pinned(config: RunConfig) -> tuple[RunConfig, GivenPolicy | None]:
     if given is None or given.startswith(BY_CONTENT):
         return config, None
     file = policy_file(Path(given))
-    policy = GivenPolicy(given, file.read_bytes(), InitialPolicy(Policy.load(file), _noise(config)))
+    acting = InitialPolicy(Policy.load(file), _noise(config))  # first: it refuses pipes and folders
+    policy = GivenPolicy(given, read_bytes(file, MOST_POLICY), acting)
     return replace(config, initial_samples=BY_CONTENT + sha256(policy.content)), policy
 
 
@@ -49,7 +51,7 @@ def as_begun(place: RunFolder, config: RunConfig) -> RunConfig:
     if given is None or given.startswith(BY_CONTENT) or (known := inspect_run(place.path).config) is None:
         return pinned(config)[0]
     try:
-        same = place.initial_source.read_text("utf-8") == str(Path(given).absolute())
+        same = read_text(place.initial_source) == str(Path(given).absolute())
     except (OSError, ValueError):
         same = not Path(given).exists()
     return replace(config, initial_samples=known.initial_samples) if same else pinned(config)[0]
@@ -67,9 +69,9 @@ def kept(place: RunFolder, config: RunConfig) -> InitialPolicy | None:
         return None
     file = place.initial_policy
     try:
-        found = BY_CONTENT + sha256(file.read_bytes())
-    except OSError as error:
-        raise Failed(f"{file} cannot be read ({error.strerror}): put the policy of initial_samples there") from None
+        found = BY_CONTENT + sha256(read_bytes(file, MOST_POLICY))
+    except (OSError, ValueError) as error:
+        raise Failed(f"{file} cannot be read ({reason(error)}): put the policy of initial_samples there") from None
     if found != config.initial_samples:
         raise Failed(
             f"{file} is not the policy that the run started with: "

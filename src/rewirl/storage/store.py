@@ -21,6 +21,7 @@ from rewirl.storage.logs.wiring_log import WiringLog
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.training.run import Run
+from rewirl.untrusted import MOST_POLICY, read_bytes
 
 SMALL_REPLAY = 16 * 2**20
 """Bytes of a replay that stays in the folder of a finished run, so that the run can be extended bit-identically."""
@@ -126,12 +127,11 @@ class FolderStore:
 
     def save_policies(self, policy: Policy, is_best: bool) -> None:
         """Writes the latest policy, and the best one if it is that."""
-        needed = 12 * sum(policy.links)
-        with room_for("a policy", needed, self.place.path, what_is_left(self.place.path)):
+        with room_for("a policy", [12 * sum(policy.links)], self.place.path, what_is_left(self.place.path)):
             policy.save(self.place.policy)
             if is_best:
                 policy.save(self.place.best_policy)
-                self.best = self.place.best_policy.read_bytes()
+                self.best = read_bytes(self.place.best_policy, MOST_POLICY)
 
     def finish(self, run: Run) -> None:
         """Ends the run: writes its latest policy, and deletes the replay unless it is small or kept on request."""

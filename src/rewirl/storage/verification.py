@@ -18,7 +18,7 @@ from rewirl.storage.logs.tables import parse
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.training.replay import Shape
-from rewirl.untrusted import read_bytes
+from rewirl.untrusted import read_bytes, reason
 
 ATTEMPTS = 20
 """Maximum attempts for a run that is training, until nothing changes during a check."""
@@ -90,7 +90,13 @@ def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
         tables.append(place.diagnostics)
     for now in tables:
         name = now.name
-        if not now.is_file() or not now.read_bytes().startswith(files[name]):
+        if not now.is_file():
+            raise Damaged(f"{now} is missing")
+        try:
+            content = read_bytes(now)
+        except OSError as error:
+            raise Damaged(f"{now} cannot be read: {error.strerror}") from None
+        if not content.startswith(files[name]):
             raise Damaged(f"{now} does not start with the content of {path / name}")
 
 
@@ -166,4 +172,4 @@ def _about(path: Path, check: Callable[[], object]) -> Iterator[str]:
     except (Damaged, Refused, Failed) as error:
         yield str(error)
     except (OSError, *UNFIT) as error:
-        yield f"{error}" if str(path) in str(error) else f"{path}: {error}"
+        yield f"{error}" if str(path) in str(error) and not isinstance(error, OSError) else f"{path}: {reason(error)}"

@@ -26,6 +26,7 @@ from rewirl.storage import inspect_run, run_folder
 from rewirl.storage.folder import folder_name
 from rewirl.training import Run
 from rewirl.training.config import LINKS, REWIRING, RunConfig, all_hints, default_of, hints, overlay, parse_toml
+from rewirl.training.first_steps import FLOOR
 from rewirl.training.observers.loggers import LOGGERS
 from rewirl.untrusted import read_text
 
@@ -171,11 +172,16 @@ def config_file(path: Path) -> dict[str, Any]:
 
 
 def _run_default(name: str) -> str:
+    own = [f"{each.defaults[name]} for {each.name}" for each in METHODS.values() if name in each.defaults]
+    return ", ".join(filter(None, [_usual_default(name), *own]))
+
+
+def _usual_default(name: str) -> str:
     if name == "eta":
         return _by_algorithm(lambda method: str(method.eta))
     if name == "random_steps":
         most = _by_algorithm(lambda method: str(method.random_steps))
-        return f"a tenth of the steps, at most the paper's {most}"
+        return f"a tenth of the steps, at least {FLOOR}, at most the paper's {most}"
     if name in ("sparsity", "lambdas"):
         return {"sparsity": "0.5 where the paper has no λ", "lambdas": "the paper's for its tasks"}[name]
     return _shown(default_of(RunConfig, name))

@@ -19,6 +19,7 @@ import numpy as np
 from rewirl.envs.rendering import Frame
 from rewirl.errors import Failed, Refused
 from rewirl.export.output_folder import prepare_folder
+from rewirl.files import refuse_link
 
 COLOURS = 128
 """Colours of a GIF's palette: fewer make the file smaller, but skies banded."""
@@ -65,6 +66,7 @@ def check_place(path: Path, suffix: str, flag: str) -> None:
         raise Refused(f"{flag} takes a file whose name ends in {suffix}, not {path}")
     if path.is_dir():
         raise Refused(f"{path} is a folder: give a file for {flag}, e.g. {path / ('agent' + suffix)}")
+    refuse_link(path)
     for module in {".mp4": ("imageio_ffmpeg",), ".gif": ("PIL",)}[suffix]:
         _needed(module)
     prepare_folder(path.parent)

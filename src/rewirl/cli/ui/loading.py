@@ -30,9 +30,10 @@ def loading() -> Iterator[None]:
 
 
 @contextmanager
-def early_signals() -> Iterator[None]:
+def early_signals(*, to_the_end: bool) -> Iterator[None]:
     """SIGUSR1 asks a run for a checkpoint. Before the run can be asked, and after it ended, there is nothing to save:
-    then the signal does nothing, and does not end the process, as it would by default."""
+    then the signal does nothing, and does not end the process, as it would by default. With `to_the_end` this holds
+    until the process has ended."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL:
         yield
         return
@@ -40,4 +41,4 @@ def early_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN if to_the_end else signal.SIG_DFL)

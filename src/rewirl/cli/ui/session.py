@@ -48,10 +48,11 @@ def train(
         run = _go_on(config, folder, console, observers)
     with run:
         if run.done:
-            say(
-                console,
+            for line in (
+                *(f"note: {text}" for text in run.notices),
                 f"This run is finished: {folder} has all {run.step:,} steps. Change --seed or --run-dir for another.",
-            )
+            ):
+                say(console, line)
         else:
             run.train()
         for line in summary(run):

@@ -23,7 +23,7 @@ from rewirl.storage.provenance import About
 from rewirl.storage.provenance import read as read_about
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import DiagnosticsRow
-from rewirl.untrusted import finite, from_json, read_bytes
+from rewirl.untrusted import MOST_POLICY, finite, from_json, read_bytes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -134,8 +134,8 @@ def _with_sources(runs: Sequence[TrainedRun]) -> list[TrainedRun]:
 
 def _policy_content(folder: Path) -> str | None:
     try:
-        return BY_CONTENT + sha256(policy_file(folder).read_bytes())
-    except (OSError, Refused):
+        return BY_CONTENT + sha256(read_bytes(policy_file(folder), MOST_POLICY))
+    except (OSError, ValueError, Refused):
         return None
 
 

@@ -76,7 +76,7 @@ def _write(
     (folder / "tables").mkdir()
     for table in tables:
         for kind, content in (("csv", table.csv()), ("md", table.markdown()), ("tex", table.latex())):
-            (folder / "tables" / f"{table.name}.{kind}").write_text(content, encoding="utf-8")
+            _write_text(folder / "tables" / f"{table.name}.{kind}", content)
     (folder / "figures").mkdir()
     count = 0
     for name, draw in figures(comparison, aggregates, wiring, inks):
@@ -88,9 +88,14 @@ def _write(
 
     page = Page(comparison, aggregates, wiring, tables, inks, notes)
     data = page_data(comparison, aggregates, wiring, inks)
-    (folder / PAGE).write_text(page.html(title, command, data, get_plotlyjs()), encoding="utf-8")
+    _write_text(folder / PAGE, page.html(title, command, data, get_plotlyjs()))
     (folder / MARK).write_bytes(_mark(comparison, title, command, notes))
     return count, len(tables), tuple(notes)
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Paths of runs may have bytes that are not UTF-8."""
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def _wiring(comparison: Comparison, notes: list[str], tell: Callable[[str], None]) -> list[WiringStudy]:

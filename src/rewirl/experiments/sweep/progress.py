@@ -8,6 +8,7 @@ from pathlib import Path
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.logs.tables import parse, whole_lines
 from rewirl.training.measurements import EvaluationRow
+from rewirl.untrusted import opened, read_bytes
 
 TAIL = 4096
 """Bytes at the end of progress.csv that contain its last row."""
@@ -53,7 +54,7 @@ class ProgressReader:
         try:
             about = self._place.evaluations.stat()
             if self._seen != (about.st_mtime_ns, about.st_size):
-                self._rows = parse(EvaluationRow, whole_lines(self._place.evaluations.read_bytes()))
+                self._rows = parse(EvaluationRow, whole_lines(read_bytes(self._place.evaluations)))
                 self._seen = (about.st_mtime_ns, about.st_size)
         except (OSError, ValueError, TypeError):
             self._rows = []
@@ -61,7 +62,7 @@ class ProgressReader:
     def _last_episode(self) -> int:
         """The step at which the last episode ended."""
         try:
-            with self._place.progress.open("rb") as file:
+            with opened(self._place.progress) as file:
                 size = file.seek(0, 2)
                 file.seek(max(size - TAIL, 0))
                 lines = file.read().split(b"\n")

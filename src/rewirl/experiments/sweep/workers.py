@@ -18,6 +18,7 @@ from rewirl.errors import Stopped
 from rewirl.files import open_file
 from rewirl.memory import free_memory
 from rewirl.training.config import RunConfig
+from rewirl.untrusted import opened
 
 LOG = "train.log"
 """File in a run folder with the output of all sessions."""
@@ -138,10 +139,10 @@ def _why(code: int, folder: Path, since: int) -> str:
     if code == 0:
         return ""
     try:
-        with (folder / LOG).open("rb") as log:
+        with opened(folder / LOG) as log:
             log.seek(since)
             lines = log.read().decode("utf-8", errors="replace").strip().splitlines()
-    except OSError:
+    except (OSError, ValueError):
         lines = []
     said = [line.removeprefix("rewirl: ") for line in lines if line.startswith("rewirl: ")]
     return next(iter([*said[-1:], *lines[-1:]]), f"it exited with code {code}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from rewirl.errors import Refused
 from rewirl.files import open_file, sha256
 from rewirl.memory import shown_bytes
+from rewirl.storage.disk_errors import Room
 from rewirl.training.replay import Replay, Shape
 from rewirl.training.state import State
 
@@ -124,11 +124,12 @@ class ReplayFile(Replay):
 
 
 def _reserve(path: Path, have: int, slots: int, shape: Shape) -> None:
-    needed, free = (slots - have) * shape.width * 4, shutil.disk_usage(path.parent).free
-    if needed > free:
+    room = Room.at(path.parent)
+    needed = room.taken((slots - have) * shape.width * 4)
+    if needed > room.bytes:
         raise Refused(
             f"a replay of {slots} transitions takes {shown_bytes(needed)} ({needed} bytes), and only "
-            f"{shown_bytes(free)} are free in {path.parent}: take a smaller replay_size"
+            f"{shown_bytes(room.bytes)} are free in {path.parent}: take a smaller replay_size"
         )
     size = slots * shape.width * 4
     fd = open_file(path, os.O_RDWR | os.O_CREAT)
@@ -138,6 +139,8 @@ def _reserve(path: Path, have: int, slots: int, shape: Shape) -> None:
         else:
             os.ftruncate(fd, size)
     except OSError as error:
+        if not have:  # the part that was reserved would fill the disk
+            path.unlink(missing_ok=True)
         raise Refused(f"the replay needs {size} bytes in {path.parent}: {error.strerror}") from error
     finally:
         os.close(fd)

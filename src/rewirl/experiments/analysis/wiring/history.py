@@ -15,6 +15,7 @@ from rewirl.storage.logs.wiring_log import Bits
 from rewirl.topology import DropAndGrow
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import EvaluationRow
+from rewirl.untrusted import read_bytes
 
 Ints = NDArray[np.int64]
 Shares = NDArray[np.float64]
@@ -107,7 +108,7 @@ def movement_of(place: RunFolder, config: RunConfig, until: int) -> Movement | N
     """The history of a run up to a step; None if the wiring log is missing or empty. ValueError if it is damaged."""
     if not place.wiring.exists() or not place.evaluations.exists():
         return None
-    rows = parse(EvaluationRow, whole_lines(place.evaluations.read_bytes()))
+    rows = parse(EvaluationRow, whole_lines(read_bytes(place.evaluations)))
     log = wiring_log.read(place.wiring)
     rows = [row for row in rows[: min(len(bits) for bits in log.values())] if row.step <= until]
     logged = {layer: bits[: len(rows)] for layer, bits in log.items()}

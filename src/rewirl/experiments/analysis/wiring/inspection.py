@@ -25,7 +25,7 @@ from rewirl.training.config import RunConfig
 from rewirl.training.evaluation.episodes import Evaluation
 from rewirl.training.evaluation.rollout import watch
 from rewirl.training.measurements import DiagnosticsRow
-from rewirl.untrusted import read_bytes
+from rewirl.untrusted import read_bytes, reason
 
 Counts = NDArray[np.int64]
 Shares = NDArray[np.float64]
@@ -251,7 +251,7 @@ def _movement(place: RunFolder, config: RunConfig, step: int | None, notes: list
     try:
         found = movement_of(place, config, config.steps if step is None else step)
     except (ValueError, OSError) as error:
-        notes.append(f"the history of the wiring is unknown: {error}")
+        notes.append(f"the history of the wiring is unknown: {reason(error)}")
         return None
     if found is None:
         notes.append("the history of the wiring is unknown: no evaluation was logged in wiring.bin")
@@ -264,7 +264,7 @@ def _diagnostics(place: RunFolder, step: int, notes: list[str]) -> list[Diagnost
     try:
         rows = parse(DiagnosticsRow, whole_lines(read_bytes(place.diagnostics)))
     except (OSError, ValueError) as error:
-        notes.append(f"the diagnostics are not known: {place.diagnostics.name} cannot be read ({error})")
+        notes.append(f"the diagnostics are not known: {place.diagnostics.name} cannot be read ({reason(error)})")
         return []
     last = max((row.step for row in rows if row.step <= step), default=None)
     return [row for row in rows if row.step == last]
