@@ -7,15 +7,15 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from rewirl.agents import METHODS, ActionBox, SACOptions, TD3Options, WiringOptions
+from rewirl.agents import METHODS, ActionBox, CrossQOptions, Options, SACOptions, TD3Options, WiringOptions
 from rewirl.agents.sac import SACAgent
+from rewirl.nn import BatchNorm
 from rewirl.topology import Dense
 from rewirl.training.config import RunConfig
 
 SHARED = {
     "hidden": (256, 256),
     "gamma": 0.99,
-    "tau": 0.005,
     "lr_schedule": "constant",
     "lr_until": None,
     "beta1": 0.9,
@@ -31,6 +31,7 @@ SHARED = {
 DEFAULTS = {
     TD3Options: {
         **SHARED,
+        "tau": 0.005,
         "batch": 100,
         "lr": 1e-3,
         "weight_decay": 2e-4,
@@ -41,6 +42,7 @@ DEFAULTS = {
     },
     SACOptions: {
         **SHARED,
+        "tau": 0.005,
         "batch": 256,
         "lr": 3e-4,
         "weight_decay": 0.0,
@@ -48,12 +50,45 @@ DEFAULTS = {
         "target_entropy": None,
         "target_interval": 1,
     },
+    CrossQOptions: {
+        **SHARED,
+        "critic_hidden": (2048, 2048),
+        "batch": 256,
+        "lr": 1e-3,
+        "beta1": 0.5,
+        "weight_decay": 0.0,
+        "alpha": "auto",
+        "target_entropy": None,
+        "policy_delay": 3,
+        "norm_momentum": 0.99,
+        "norm_warmup": 100_000,
+    },
 }
 
 
 @pytest.mark.parametrize("kind", DEFAULTS)
-def test_defaults_of_the_algorithms(kind: type[TD3Options | SACOptions]) -> None:
+def test_defaults_of_the_algorithms(kind: type[Options]) -> None:
     assert {item.name: getattr(kind(), item.name) for item in fields(kind)} == DEFAULTS[kind]
+
+
+def test_the_normalisation_of_crossq() -> None:
+    assert CrossQOptions().batch_norm == BatchNorm(momentum=0.99, eps=1e-3, r_max=3, d_max=5, warmup=100_000)
+    assert METHODS["crossq"].random_steps == 5_000
+    assert TD3Options().batch_norm is None
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"layer_norm": True}, "layer_norm is for critics without batch normalisation"),
+        ({"critic_hidden": ()}, "critic_hidden must have at least one width"),
+        ({"policy_delay": 0}, "policy_delay must be at least 1"),
+        ({"norm_momentum": 1.0}, "norm_momentum must be below 1"),
+    ],
+)
+def test_what_crossq_refuses(given: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        CrossQOptions(**given)  # type: ignore[arg-type]
 
 
 def test_defaults_of_a_run() -> None:
