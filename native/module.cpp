@@ -29,6 +29,7 @@ namespace {
 using Floats = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Ints = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Records = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Grid = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using IntsOut = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using FloatsOut = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using View = nb::ndarray<nb::numpy, float, nb::ndim<1>>;
@@ -107,14 +108,17 @@ class RandomStream {
 void bind_network(nb::module_& m) {
   nb::class_<Network>(m, "Network")
       .def("__init__",
-           [](Network* self, const std::vector<std::tuple<int64_t, int64_t, int64_t, Ints>>& layers, bool layer_norm) {
+           [](Network* self, const std::vector<std::tuple<int64_t, int64_t, int64_t, Ints>>& layers, bool layer_norm,
+              const std::optional<std::tuple<double, float, float, float, int64_t>>& batch_norm) {
              std::vector<Layer> made;
              for (const auto& [n_in, n_out, block, positions] : layers)
                made.emplace_back(checked_shape(n_in, n_out, block), positions.data(), int64_t(positions.size()), made.empty());
-             new (self) Network(std::move(made), layer_norm);
+             BatchNormOptions norm{};
+             if (batch_norm) std::tie(norm.momentum, norm.eps, norm.r_max, norm.d_max, norm.warmup) = *batch_norm;
+             new (self) Network(std::move(made), layer_norm, batch_norm ? &norm : nullptr);
            },
-           "layers"_a, "layer_norm"_a = false)
-      .def("forward", &Network::forward, "x"_a, Unlocked())
+           "layers"_a, "layer_norm"_a = false, "batch_norm"_a = nb::none())
+      .def("forward", &Network::forward, "x"_a, "training"_a = false, Unlocked())
       .def("backward", &Network::backward, "dy"_a, "weights"_a, "begin"_a, "end"_a, Unlocked())
       .def(
           "step",
@@ -169,6 +173,34 @@ void bind_network(nb::module_& m) {
              const Layer& layer = net.layer(index);
              return std::pair<int64_t, int64_t>(layer.weight_at, layer.bias_at);
            })
+      .def(
+          "dense_gradient",
+          [](const Network& net, int64_t index, int64_t begin, int64_t end, Grid out) {
+            if (int64_t(out.shape(0)) != end - begin || int64_t(out.shape(1)) != net.layer(index).shape.n_out)
+              throw std::invalid_argument("the gradients of inputs must be an array (inputs, outputs of the layer)");
+            nb::gil_scoped_release unlocked;
+            net.dense_gradient(index, begin, end, out.data());
+          },
+          "layer"_a, "begin"_a, "end"_a, nb::arg("out").noconvert())
+      .def("statistics",
+           [](nb::handle_t<Network> self, int64_t index) {
+             Network& net = nb::cast<Network&>(self);
+             const int64_t n = net.layer(index).shape.n_in;
+             if (!net.norm()) throw std::invalid_argument("a network without batch normalisation has no statistics");
+             return std::make_pair(view<ReadOnly>(net.norm()->mean(size_t(index)), n, self),
+                                   view<ReadOnly>(net.norm()->variance(size_t(index)), n, self));
+           })
+      .def(
+          "set_statistics",
+          [](Network& net, int64_t index, Floats mean, Floats variance) {
+            for (const Floats* values : {&mean, &variance}) expect_size(values->size(), net.layer(index).shape.n_in, "statistics");
+            net.set_statistics(index, mean.data(), variance.data());
+          },
+          "layer"_a, nb::arg("mean").noconvert(), nb::arg("variance").noconvert())
+      .def("folded", [](Network& net) { return copied(net.folded()); })
+      .def_prop_rw(
+          "batches", [](const Network& net) { return net.norm() ? net.norm()->steps : 0; },
+          [](Network& net, int64_t batches) { if (net.norm()) net.norm()->steps = batches; })
       .def_prop_ro("parameters", [](nb::handle_t<Network> self) {
         Network& net = nb::cast<Network&>(self);
         return view<ReadOnly>(net.parameters(), net.size(), self);
@@ -226,11 +258,11 @@ void for_each_of(const std::vector<Net*>& nets, const F& work) {
   each(int64_t(nets.size()), [&](int64_t i) { work(*nets[size_t(i)], size_t(i)); });
 }
 
-template <class Net>
-std::vector<Batch> forward_each(const std::vector<Net*>& nets, const Batch& x) {
+template <class Net, class... Options>
+std::vector<Batch> forward_each(const std::vector<Net*>& nets, const Batch& x, Options... options) {
   std::vector<Batch> out(nets.size());
   clear_padding(x);  // here, because two networks might do so at the same time
-  for_each_of(nets, [&](Net& net, size_t i) { out[i] = net.forward(x); });
+  for_each_of(nets, [&](Net& net, size_t i) { out[i] = net.forward(x, options...); });
   return out;
 }
 
@@ -246,7 +278,7 @@ std::vector<Batch> backward_each(const std::vector<Network*>& nets, const std::v
 }
 
 void bind_each(nb::module_& m) {
-  m.def("forward_each", &forward_each<Network>, "networks"_a, "x"_a, Unlocked());
+  m.def("forward_each", &forward_each<Network, bool>, "networks"_a, "x"_a, "training"_a = false, Unlocked());
   m.def("forward_each", &forward_each<Target>, "targets"_a, "x"_a, Unlocked());
   m.def("backward_each", &backward_each, "networks"_a, "dys"_a, "weights"_a, "begin"_a, "end"_a, Unlocked());
   m.def(

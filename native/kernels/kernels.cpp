@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/batch_norm.h"
 #include "kernels/dense.h"
 #include "kernels/flat.h"
 #include "kernels/gaussian.h"
@@ -97,19 +98,6 @@ void forward(const Forward& a, int begin, int end) { REWIRL_WITH_PATTERNS(a.link
 
 // -------------------------------------------------------- one observation
 
-// The factor of each row's weight in an entry; any number for rows without a link.
-template <int K>
-REWIRL_INLINE vec4 values(const uint16_t* other, const float* x) {
-  if constexpr (kPattern[K].columns() == 1) {
-    return splat4(x[other[0]]);
-  } else if constexpr (kPattern[K].columns() == 4) {
-    return vec4{x[other[0]], x[other[1]], x[other[2]], x[other[3]]};
-  } else {
-    constexpr auto lane = [](int r) { return 4 * kPattern[K].column[r] + r; };
-    return __builtin_shufflevector(splat4(x[other[0]]), splat4(x[other[1]]), lane(0), lane(1), lane(2), lane(3));
-  }
-}
-
 // The four rows are the lanes of one small vector; lanes without a link collect arbitrary numbers and are dropped at the end.
 template <int K>
 REWIRL_INLINE vec4 act_entries(const uint16_t*& other, const float*& w, int n, const float* x) {
@@ -153,7 +141,7 @@ void act(const Groups& links, const float* bias, const float* x, float* y, int g
 }
 
 constexpr Kernels table{REWIRL_NAME, W, kQuads, forward, weight_gradients, by_samples, input_gradients, row_sums, act, normalise,
-                        through_normalise, adam, polyak, small, normals, tanh_of, squash, through_squash};
+                        through_normalise, moments, fold, through_fold, through_moments, adam, polyak, small, normals, tanh_of, squash, through_squash};
 
 }  // namespace
 }  // namespace rewirl::REWIRL_NAMESPACE

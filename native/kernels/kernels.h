@@ -153,6 +153,38 @@ struct ThroughNormalise {
   int rows;
 };
 
+// Mean and variance of each row of a batch.
+struct Moments {
+  const float* x;
+  float *mean, *variance;
+  int64_t stride;
+  int batch;
+};
+
+// A layer whose inputs are normalised to a x + c, as a layer on x itself: weights W a and biases b + W c.
+struct Fold {
+  Groups links;              // w: W
+  const float *bias, *a, *c;
+  float *weights, *biases;   // results
+  int rows;                  // outputs
+};
+// And back: dw, the gradient of W a, becomes that of W. For each input, with g = Wᵀ dy the gradient at the normalised input, adds
+// Σ g and Σ g x over the batch to plain and along.
+struct ThroughFold {
+  Groups links;         // w: W
+  const float* db;      // Σ dy
+  const float *a, *c;
+  float *dw, *plain, *along;
+};
+// The gradient at the inputs: d, that at normalised inputs, becomes a d + e + f x; with gate zeroed where x is not positive.
+struct ThroughMoments {
+  float* d;
+  const float *x, *a, *e, *f;
+  int64_t stride;
+  int batch;
+  bool gate;
+};
+
 struct Adam {
   float *w, *m, *v;
   const float* g;
@@ -195,6 +227,12 @@ struct Kernels {
   // on a part of the batch, in vectors of `width` numbers
   void (*normalise)(const Normalise&, int begin, int end);
   void (*through_normalise)(const ThroughNormalise&, int begin, int end);
+  // rows begin .. end
+  void (*moments)(const Moments&, int begin, int end);
+  void (*fold)(const Fold&, int group_begin, int group_end);
+  // one thread: different rows have links to the same inputs
+  void (*through_fold)(const ThroughFold&, int groups);
+  void (*through_moments)(const ThroughMoments&, int begin, int end);
   // [begin, end) in floats, multiples of 16
   void (*adam)(const Adam&, int64_t begin, int64_t end);
   // target = tau * online + (1 - tau) * target; online may be null (links that only the target has)

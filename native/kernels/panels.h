@@ -22,6 +22,19 @@ constexpr int pattern_of = list_of(patterns).pattern[run];
     default: return f<PatternSet::four>(__VA_ARGS__);              \
   }
 
+// The factor of each row's weight in an entry; any number for rows without a link.
+template <int K>
+REWIRL_INLINE vec4 values(const uint16_t* other, const float* x) {
+  if constexpr (kPattern[K].columns() == 1) {
+    return splat4(x[other[0]]);
+  } else if constexpr (kPattern[K].columns() == 4) {
+    return vec4{x[other[0]], x[other[1]], x[other[2]], x[other[3]]};
+  } else {
+    constexpr auto lane = [](int r) { return 4 * kPattern[K].column[r] + r; };
+    return __builtin_shufflevector(splat4(x[other[0]]), splat4(x[other[1]]), lane(0), lane(1), lane(2), lane(3));
+  }
+}
+
 // Vectors of batch per panel. 4·P sums, P activations and a weight must fit the registers, and a panel of 256 features
 // the first-level cache.
 constexpr int kPanel = REWIRL_REGISTERS >= 32 ? 4 : 3;

@@ -39,17 +39,6 @@ void normalise_one(float* z, int n) {
   for (int i = 0; i < n; ++i) z[i] = z[i] < mean ? 0 : float((z[i] - mean) * scale);
 }
 
-// Splits the groups begin .. end into parts with similar numbers of links, and calls work for each, one per thread.
-void for_groups(const Groups& links, int begin, int end, int64_t batch, const std::function<void(int, int)>& work) {
-  const uint32_t *first = links.weight + begin, *last = links.weight + end;
-  const int64_t n = *last - *first;
-  parallel(n, 1, n * batch, [&](int64_t from, int64_t to) {
-    // The groups whose first link is in this range; groups without links have results too, all zero.
-    const auto group = [&](int64_t link) { return int(std::lower_bound(first, last, *first + link) - links.weight); };
-    work(from == 0 ? begin : group(from), to == n ? end : group(to));
-  });
-}
-
 }  // namespace
 
 void clear_padding(const Batch& x) {
@@ -148,9 +137,12 @@ void normalise(const Batch& z, float* normal, const Batch& y, float* scale) {
   parallel(vectors, 1, z.features() * z.size(), [&](int64_t b, int64_t e) { use.normalise(args, int(b), int(e)); });
 }
 
-Network::Network(std::vector<Layer> layers, bool layer_norm) : layers_(std::move(layers)), layer_norm_(layer_norm) {
+Network::Network(std::vector<Layer> layers, bool layer_norm, const BatchNormOptions* batch_norm)
+    : layers_(std::move(layers)), layer_norm_(layer_norm) {
   require(!layers_.empty(), "a network needs at least one layer");
+  require(!layer_norm || !batch_norm, "a network has layer normalisation or batch normalisation, not both");
   int widest = 1;
+  std::vector<int> inputs;
   for (size_t l = 0; l < layers_.size(); ++l) {
     Layer& layer = layers_[l];
     if (l > 0)
@@ -158,12 +150,32 @@ Network::Network(std::vector<Layer> layers, bool layer_norm) : layers_(std::move
               "layer ", l, " takes ", layer.shape.n_in, " features but layer ", l - 1, " gives ", layers_[l - 1].shape.n_out);
     layer.weight_at = size_;
     layer.bias_at = size_ + layer.links();
-    size_ = layer.bias_at + layer.shape.n_out;
+    size_ = layer.bias_at + layer.shape.n_out + (batch_norm ? 2 * layer.shape.n_in : 0);
+    inputs.push_back(layer.shape.n_in);
     widest = std::max(widest, layer.shape.n_out);
   }
   for (auto* flat : {&w_, &g_, &m_, &v_}) *flat = aligned_floats(size_);
   for (auto& buffer : act_) buffer = aligned_floats(widest);
   out_.resize(layers_.size());
+  if (batch_norm) norm_ = std::make_unique<BatchNorm>(*batch_norm, inputs, size_);
+}
+
+NormalisedLayer Network::normalised(size_t l) const {
+  const Layer& layer = layers_[l];
+  return {layer.outputs, layer.shape.n_in, layer.shape.n_out, layer.weight_at, layer.bias_at};
+}
+
+// The parameters with which layers run on inputs that are not normalised, by running statistics.
+const float* Network::evaluated() {
+  if (!norm_) return w_.get();
+  if (norm_->prepared != BatchNorm::Prepared::by_running) {
+    ready_ = false;  // backward and the dense gradient would need what is overwritten here
+    backward_ = 0;
+    norm_->prepared = BatchNorm::Prepared::no;
+    for (size_t l = 0; l < layers_.size(); ++l) norm_->evaluate(l, normalised(l), w_.get());
+    norm_->prepared = BatchNorm::Prepared::by_running;
+  }
+  return norm_->folded();
 }
 
 const Layer& Network::layer(int64_t index) const {
@@ -192,7 +204,7 @@ void Network::make_room(const Batch& x) {
   input_delta_ = Batch();
 }
 
-Batch Network::forward(const Batch& x) {
+Batch Network::forward(const Batch& x, bool training) {
   std::lock_guard<std::mutex> lock(mutex_);
   Section section;
   require(x.features() == layers_[0].shape.n_in,
@@ -201,12 +213,20 @@ Batch Network::forward(const Batch& x) {
   require(!overwrites(x), "the batch is the network's own output, which forward overwrites: give it a copy");
   clear_padding(x);
   input_ = x;
+  const bool by_batch = norm_ && training;
+  if (by_batch) norm_->prepared = BatchNorm::Prepared::no;
+  const float* flat = by_batch ? norm_->folded() : evaluated();
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
-    const float *weights = w_.get() + layer.weight_at, *bias = w_.get() + layer.bias_at;
+    const Batch& in = l == 0 ? x : out_[l - 1];
+    if (by_batch) norm_->train(l, normalised(l), w_.get(), in);
     const bool hidden = l + 1 < layers_.size();
-    layer.forward(weights, bias, {}, l == 0 ? x : out_[l - 1], hidden && !layer_norm_, out_[l]);
+    layer.forward(flat + layer.weight_at, flat + layer.bias_at, {}, in, hidden && !layer_norm_, out_[l]);
     if (hidden && layer_norm_) normalise(out_[l], normal_[l].data(), out_[l], scale_[l].get());
+  }
+  if (by_batch) {
+    norm_->prepared = BatchNorm::Prepared::by_batch;
+    ++norm_->steps;
   }
   ready_ = true;
   backward_ = 0;
@@ -225,6 +245,8 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
   const bool inputs = begin < end;
   require(!inputs || layers_.size() > 1 || dy.memory() != input_delta_.memory(),
           "dy is the network's own gradient of its inputs, which backward overwrites: give it a copy");
+  require(weights || !norm_ || norm_->prepared == BatchNorm::Prepared::by_running,
+          "after a forward in training mode, backward needs the gradients of weights: those of the statistics follow from them");
   clear_padding(dy);
   if (inputs && input_delta_.size() != dy.size()) input_delta_ = Batch(layers_[0].shape.n_in, dy.size());
   Workspace& work = workspace();
@@ -252,14 +274,15 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
       for_groups(args.links, 0, layer.outputs.groups(), args.batch,
                  [&](int b, int e) { use.weight_gradients(args, b, e); });
       use.row_sums(delta.data(), delta.stride(), int(delta.size()), g_.get() + layer.bias_at, layer.shape.n_out);
+      if (norm_) norm_->weight_gradients(size_t(l), normalised(size_t(l)), w_.get(), g_.get(), delta.size());
     }
     if (l == 0 && !inputs) break;
     // Of the network's inputs only the gradients of begin .. end are needed.
     const int from = l > 0 ? 0 : int(begin), to = l > 0 ? layer.shape.n_in : int(end);
-    layer.input_gradients(w_.get(), delta, l > 0 ? &in : nullptr, from, to, l > 0 ? delta_at(l - 1) : input_delta_,
-                          work);
+    const Batch d = l > 0 ? delta_at(l - 1) : input_delta_;
+    layer.input_gradients(w_.get(), delta, l > 0 && !norm_ ? &in : nullptr, from, to, d, work);
+    if (norm_) norm_->input_gradients(size_t(l), in, l > 0, from, d.rows(from, to));
     if (layer_norm_ && l > 0) {
-      const Batch d = delta_at(l - 1);
       const ThroughNormalise args{d.data(), normal_[l - 1].data(), scale_[l - 1].get(), d.stride(), int(d.features())};
       const int64_t vectors = (d.size() + use.width - 1) / use.width;
       parallel(vectors, 1, d.features() * d.size(), [&](int64_t b, int64_t e) { use.through_normalise(args, int(b), int(e)); });
@@ -291,17 +314,19 @@ void Network::step(const AdamOptions& o) {
 
 void Network::weights_changed() {
   for (Layer& layer : layers_) layer.by_inputs_now = false;
+  if (norm_) norm_->prepared = BatchNorm::Prepared::no;
   ready_ = false;
 }
 
 void Network::act(const float* x, float* y) {
   std::lock_guard<std::mutex> lock(mutex_);
   Section section;
+  const float* flat = evaluated();
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
     const float* in = l == 0 ? x : act_[(l + 1) % 2].get();
     const bool hidden = l + 1 < layers_.size();
-    kernels().act(layer.outputs.view(w_.get() + layer.weight_at), w_.get() + layer.bias_at, in, act_[l % 2].get(),
+    kernels().act(layer.outputs.view(flat + layer.weight_at), flat + layer.bias_at, in, act_[l % 2].get(),
                   layer.outputs.groups(), hidden && !layer_norm_);
     if (hidden && layer_norm_) normalise_one(act_[l % 2].get(), layer.shape.n_out);
   }
@@ -362,6 +387,26 @@ void Network::set_parameters(const float* values) {
   weights_changed();
 }
 
+void Network::set_statistics(int64_t index, const float* mean, const float* variance) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const int n = layer(index).shape.n_in;
+  require(norm_ != nullptr, "a network without batch normalisation has no statistics");
+  for (int j = 0; j < n; ++j)
+    require(std::isfinite(mean[j]) && std::isfinite(variance[j]) && variance[j] >= 0,
+            "statistics must be finite, and variances not negative; number ", j, " is ", mean[j], " with variance ", variance[j]);
+  std::copy_n(mean, n, norm_->mean(size_t(index)));
+  std::copy_n(variance, n, norm_->variance(size_t(index)));
+  norm_->prepared = BatchNorm::Prepared::no;
+  ready_ = false;
+}
+
+std::vector<float> Network::folded() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Section section;
+  const float* flat = evaluated();
+  return std::vector<float>(flat, flat + size_);
+}
+
 Batch Network::layer_input(int64_t index) const {
   std::lock_guard<std::mutex> lock(mutex_);
   layer(index);
@@ -378,6 +423,45 @@ Batch Network::layer_delta(int64_t index) const {
   return workspace().at(size_t(index), layers_[index].shape.n_out, input_.size());
 }
 
+void Network::dense_gradient(int64_t index, int64_t begin, int64_t end, float* out) const {
+  const Batch delta = layer_delta(index), x = layer_input(index);
+  require(0 <= begin && begin < end && end <= x.features(),
+          "inputs ", begin, " to ", end, " of a layer that has ", x.features());
+  std::lock_guard<std::mutex> lock(mutex_);
+  Section section;
+  const Kernels& use = kernels();
+  // Outputs come in fours here: those that are missing in the last get zeros.
+  const int64_t n_out = delta.features(), padded_out = (n_out + 3) / 4 * 4, n = end - begin;
+  Batch dy = delta;
+  if (padded_out > n_out) {
+    dy = Batch(padded_out, delta.size());
+    std::copy_n(delta.data(), n_out * delta.stride(), dy.data());
+  }
+  WeightGradients args{};
+  args.links.all = true;
+  args.x = x.data() + begin * x.stride();
+  args.dy = dy.data();
+  args.stride = x.stride();
+  args.batch = int(x.size());
+  args.columns = int(n);
+  const int64_t room = padded(room_by_samples(args.batch, n));
+  float* samples = workspace().numbers(room + padded(padded_out * n) + padded(padded_out));
+  use.by_samples(args.x, args.stride, args.batch, args.columns, samples);
+  args.samples = samples;
+  args.dw = samples + room;
+  float* sums = args.dw + padded(padded_out * n);
+  use.row_sums(dy.data(), dy.stride(), args.batch, sums, int(n_out));
+  const float *a = norm_ ? norm_->a(size_t(index)) + begin : nullptr, *c = norm_ ? norm_->c(size_t(index)) + begin : nullptr;
+  parallel(padded_out / 4, 1, padded_out * n * args.batch, [&](int64_t from, int64_t to) {
+    use.weight_gradients(args, int(from), int(to));
+    for (int64_t o = 4 * from; o < std::min(4 * to, n_out); ++o)
+      for (int64_t j = 0; j < n; ++j) {
+        const float dw = args.dw[4 * (o / 4 * n + j) + o % 4];
+        out[j * n_out + o] = norm_ ? a[j] * dw + c[j] * sums[o] : dw;
+      }
+  });
+}
+
 std::map<std::string, int64_t> Network::bytes() const {
   std::lock_guard<std::mutex> lock(mutex_);
   std::map<std::string, int64_t> out{{"weights", size_ * 4}, {"gradients", size_ * 4}, {"moments", size_ * 8}};
@@ -385,6 +469,7 @@ std::map<std::string, int64_t> Network::bytes() const {
     out["links"] += layer.index_bytes();
     out["weights by inputs"] += int64_t(layer.slot.size()) * 4;
   }
+  if (norm_) out["normalisation"] = norm_->bytes();
   return out;
 }
 

@@ -9,6 +9,7 @@
 
 #include "kernels/kernels.h"
 #include "networks/batch.h"
+#include "networks/batch_norm.h"
 #include "networks/wiring.h"
 
 namespace rewirl {
@@ -58,11 +59,13 @@ void clear_padding(const Batch& x);
 
 class Network {
  public:
-  // With layer_norm every hidden layer's outputs are normalised, sample by sample, before their ReLU.
-  explicit Network(std::vector<Layer> layers, bool layer_norm = false);
+  // With layer_norm every hidden layer's outputs are normalised, sample by sample, before their ReLU. With batch_norm the inputs of
+  // every layer are, feature by feature; behind its biases each layer then has γ and β in the flat arrays.
+  explicit Network(std::vector<Layer> layers, bool layer_norm = false, const BatchNormOptions* batch_norm = nullptr);
 
   // The output for a batch; keeps what backward needs. The result lives in the network and is overwritten by the next call.
-  Batch forward(const Batch& x);
+  // With batch normalisation, training uses the statistics of the batch and updates the running ones.
+  Batch forward(const Batch& x, bool training = false);
   // Gradients of the loss whose gradient with respect to the last output is dy: of the weights into gradients(), and of the
   // input features begin .. end as the result (an empty batch when begin == end).
   Batch backward(const Batch& dy, bool weights, int64_t begin, int64_t end);
@@ -75,6 +78,11 @@ class Network {
   void rewire(int64_t layer, const int64_t* dropped, int64_t n_dropped, const int64_t* grown, int64_t n_grown,
               const float* second_moments);
   void set_parameters(const float* values);
+  // With batch normalisation: the running statistics of a layer's inputs.
+  void set_statistics(int64_t layer, const float* mean, const float* variance);
+  BatchNorm* norm() const { return norm_.get(); }
+  // The flat arrays of a network without batch normalisation that gives the same outputs as this one outside of training.
+  std::vector<float> folded();
   // A layer's positions, and in their order for each of its links the slot in the flat arrays, or the weight.
   void by_position(int64_t layer, int64_t* positions, int64_t* slots) const;
   void weights_by_position(int64_t layer, int64_t* positions, float* weights) const;
@@ -95,15 +103,20 @@ class Network {
   // the loss's gradient at its output.
   Batch layer_input(int64_t index) const;
   Batch layer_delta(int64_t index) const;
+  // Of the same batch: the gradient at every position of a hidden layer that belongs to its inputs begin .. end, as rows of n_out.
+  void dense_gradient(int64_t index, int64_t begin, int64_t end, float* out) const;
   std::map<std::string, int64_t> bytes() const;
 
  private:
   friend class Target;
   void make_room(const Batch& x);
   void weights_changed();
+  NormalisedLayer normalised(size_t layer) const;
+  const float* evaluated();
 
   std::vector<Layer> layers_;
   bool layer_norm_;
+  std::unique_ptr<BatchNorm> norm_;
   int64_t size_ = 0;
   std::shared_ptr<float> w_, g_, m_, v_;
   std::vector<Target*> targets_;

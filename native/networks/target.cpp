@@ -58,6 +58,7 @@ ExtraLinks extra_links(const Shape& shape, const GroupedLinks& outputs, std::vec
 
 Target::Target(std::shared_ptr<Network> online) : online_(std::move(online)) {
   if (!online_) throw std::invalid_argument("a target needs a network to follow");
+  if (online_->norm()) throw std::invalid_argument("a network with batch normalisation cannot have a target");
   std::lock_guard<std::mutex> lock(online_->mutex_);
   for (const Layer& layer : online_->layers()) {
     TargetLayer mine;

@@ -265,4 +265,15 @@ void carry(const Passage& passage, float* values, WiringRoom& room) noexcept {
   for (size_t k = 0; k < n; ++k) values[k] = was[passage.from[k]];
 }
 
+// Splits the groups begin .. end into parts with similar numbers of links, and calls work for each, one per thread.
+void for_groups(const Groups& links, int begin, int end, int64_t cost, const std::function<void(int, int)>& work) {
+  const uint32_t *first = links.weight + begin, *last = links.weight + end;
+  const int64_t n = *last - *first;
+  parallel(n, 1, n * cost, [&](int64_t from, int64_t to) {
+    // The groups whose first link is in this range; groups without links have results too, all zero.
+    const auto group = [&](int64_t link) { return int(std::lower_bound(first, last, *first + link) - links.weight); };
+    work(from == 0 ? begin : group(from), to == n ? end : group(to));
+  });
+}
+
 }  // namespace rewirl

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernels/kernels.h"
@@ -25,6 +26,10 @@ struct GroupedLinks {
     return int64_t(column.size() + weight.size()) * 4 + int64_t(count.size() + other.size() + row.size()) * 2;
   }
 };
+
+// Splits the groups begin .. end into parts with similar numbers of links, and calls work for each, one per thread. `cost` is that
+// of a link, in multiply-adds.
+void for_groups(const Groups& links, int begin, int end, int64_t cost, const std::function<void(int, int)>& work);
 
 // A position is where a block of `block` links can be: position = input * (n_out / block) + output / block.
 using Position = uint32_t;

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rewirl.learners import SAC as SAC
     from rewirl.learners import TD3 as TD3
     from rewirl.learners import Callback as Callback
+    from rewirl.learners import CrossQ as CrossQ
     from rewirl.learners import EarlyStopping as EarlyStopping
     from rewirl.learners import PeriodicSave as PeriodicSave
     from rewirl.policies.policy import Policy as Policy
@@ -36,7 +37,7 @@ _aliases.install()
 
 # Imported on first use: a device that only needs Policy needs neither Gymnasium nor MuJoCo.
 _HOMES = {
-    **dict.fromkeys(("TD3", "SAC", "DQN", "Callback", "EarlyStopping", "PeriodicSave"), "rewirl.learners"),
+    **dict.fromkeys(("TD3", "SAC", "CrossQ", "DQN", "Callback", "EarlyStopping", "PeriodicSave"), "rewirl.learners"),
     "Policy": "rewirl.policies.policy",
     "evaluate_vector": "rewirl.training.evaluation.vector",
     **dict.fromkeys(("SET", "RigL", "Static", "Dense", "Rule"), "rewirl.topology"),
@@ -48,6 +49,7 @@ __all__ = [
     "SET",
     "TD3",
     "Callback",
+    "CrossQ",
     "Dense",
     "EarlyStopping",
     "PeriodicSave",

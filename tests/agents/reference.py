@@ -1,4 +1,4 @@
-"""TD3, SAC and double DQN once more, as anyone would write them in PyTorch: dense matrices, masks, autograd.
+"""TD3, SAC, CrossQ and double DQN once more, as anyone would write them in PyTorch: dense matrices, masks, autograd.
 
 Written from the paper; it shares no line with the engine or the agents but the rules of rewiring (topology has its own
 hand-computed tests), and draws the same random numbers in the same order.
@@ -13,9 +13,36 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from rewirl.agents import SACAgent, WiredAgent
-from rewirl.nn import Batch, Network, RandomStream
+from rewirl.agents import WiredAgent
+from rewirl.agents.actor_critic import EntropyCritic
+from rewirl.nn import Batch, BatchNorm, Network, RandomStream
 from rewirl.topology import Links
+
+
+class Renorm(nn.Module):
+    """Batch renormalisation: Ioffe 2017, Algorithm 1, without a correction for the first `warmup` batches."""
+
+    def __init__(self, options: BatchNorm, n: int, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.options, self.batches = options, 0
+        self.gamma, self.beta = nn.Parameter(torch.ones(n, dtype=dtype)), nn.Parameter(torch.zeros(n, dtype=dtype))
+        self.mean, self.variance = torch.zeros(n, dtype=dtype), torch.ones(n, dtype=dtype)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        o = self.options
+        running = (self.variance + o.eps).sqrt()
+        if not self.training:
+            return (x - self.mean) / running * self.gamma + self.beta
+        mean, variance = x.mean(0), x.var(0, unbiased=False)
+        std = (variance + o.eps).sqrt()
+        normal = (x - mean) / std
+        if self.batches >= o.warmup:
+            r = (std / running).detach().clamp(1 / o.r_max, o.r_max)
+            normal = normal * r + ((mean - self.mean) / running).detach().clamp(-o.d_max, o.d_max)
+        self.mean = o.momentum * self.mean + (1 - o.momentum) * mean.detach()
+        self.variance = o.momentum * self.variance + (1 - o.momentum) * variance.detach()
+        self.batches += 1
+        return normal * self.gamma + self.beta
 
 
 class Masked(nn.Module):
@@ -27,6 +54,8 @@ class Masked(nn.Module):
         self.weights = nn.ParameterList()
         self.biases = nn.ParameterList()
         self.layer_norm = net.layer_norm
+        norms = (Renorm(net.batch_norm, n, dtype) if net.batch_norm else nn.Identity() for n in net.sizes[:-1])
+        self.norms = nn.ModuleList(norms)
         self.masks: list[torch.Tensor] = []
         for layer, links in enumerate(self.links):
             dense = torch.from_numpy(to_dense(links, net.weights(layer))).to(dtype)
@@ -37,7 +66,7 @@ class Masked(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         last = len(self.weights) - 1
         for i, (w, b, m) in enumerate(zip(self.weights, self.biases, self.masks, strict=True)):
-            x = F.linear(x, w * m, b)
+            x = F.linear(self.norms[i](x), w * m, b)
             x = self.hidden(x) if i < last else x
         return x
 
@@ -88,9 +117,9 @@ class Reference:
         self.optimizers = {id(net): adam(net.parameters()) for net in self.networks.values()}
         self.updates = 0
         self.actor_adapts = False
-        if isinstance(agent, SACAgent) and o.alpha == "auto":
+        if isinstance(agent, EntropyCritic) and o.alpha == "auto":
             self.log_alpha = torch.zeros((), dtype=torch.float64, requires_grad=True)
-            self.alpha_optimizer = torch.optim.Adam([self.log_alpha], lr=o.lr)
+            self.alpha_optimizer = torch.optim.Adam([self.log_alpha], lr=o.lr, betas=(o.beta1, o.beta2), eps=o.adam_eps)
             self.target_entropy = agent.target_entropy
 
     # --------------------------------------------------------------- helpers
@@ -137,11 +166,12 @@ class Reference:
             return
         # w·m with a free addition at every place: its gradient is the dense one
         free = [torch.zeros_like(w, requires_grad=True) for w in net.weights]
+        norms = copy.deepcopy(net.norms)  # whose statistics this pass may change
 
         def forward(x: torch.Tensor) -> torch.Tensor:
             last = len(net.weights) - 1
             for i, (w, b, m, z) in enumerate(zip(net.weights, net.biases, net.masks, free, strict=True)):
-                x = F.linear(x, w.detach() * m + z, b.detach())
+                x = F.linear(norms[i](x), w.detach() * m + z, b.detach())
                 x = net.hidden(x) if i < last else x
             return x
 
@@ -181,7 +211,7 @@ class ActorCriticReference(Reference):
     def __init__(self, agent: WiredAgent, dtype: torch.dtype) -> None:
         super().__init__(agent, dtype)
         self.actor, *self.critics = self.networks.values()
-        self.critic_targets = [self.targets["critic1"], self.targets["critic2"]]
+        self.critic_targets = [self.targets[name] for name in agent.critic_names if name in self.targets]
 
 
 class TorchTD3(ActorCriticReference):
@@ -212,7 +242,7 @@ class TorchTD3(ActorCriticReference):
             self.follow(self.targets["actor"], self.actor, o.tau)
 
 
-class TorchSAC(ActorCriticReference):
+class EntropyReference(ActorCriticReference):
     def alpha(self) -> float:
         return float(self.log_alpha.detach().exp()) if self.options.alpha == "auto" else self.options.alpha
 
@@ -226,6 +256,27 @@ class TorchSAC(ActorCriticReference):
         log_prob = gaussian.log_prob(u) - squash.log_abs_det_jacobian(u, a)
         return a, log_prob.sum(1, keepdim=True)
 
+    def train_actor(self, s: torch.Tensor) -> None:
+        alpha, noise, log_probs = self.alpha(), self.normal(len(s)), []
+
+        def actor_loss(net) -> torch.Tensor:
+            a_new, log_prob = self.sample(net(s), noise)
+            log_probs.append(log_prob.detach())
+            q = torch.min(*(c(torch.cat([s, a_new], 1)) for c in self.critics))
+            return (alpha * log_prob - q).mean()
+
+        self.train(self.actor, actor_loss)
+        if self.actor_adapts:
+            self.adapt(self.actor)
+            self.actor_adapts = False
+        if self.options.alpha == "auto":
+            loss = -(self.log_alpha * (log_probs[-1].mean().double() + self.target_entropy))
+            self.alpha_optimizer.zero_grad()
+            loss.backward()
+            self.alpha_optimizer.step()
+
+
+class TorchSAC(EntropyReference):
     def update(self, transitions) -> None:
         o = self.options
         self.updates += 1
@@ -243,27 +294,37 @@ class TorchSAC(ActorCriticReference):
             for critic in self.critics:
                 self.adapt(critic)
             self.actor_adapts = True
-        noise = self.normal(n)
-        log_probs = []
-
-        def actor_loss(net) -> torch.Tensor:
-            a_new, log_prob = self.sample(net(s), noise)
-            log_probs.append(log_prob.detach())
-            q = torch.min(*(c(torch.cat([s, a_new], 1)) for c in self.critics))
-            return (alpha * log_prob - q).mean()
-
-        self.train(self.actor, actor_loss)
-        if self.actor_adapts:
-            self.adapt(self.actor)
-            self.actor_adapts = False
-        if o.alpha == "auto":
-            loss = -(self.log_alpha * (log_probs[-1].mean().double() + self.target_entropy))
-            self.alpha_optimizer.zero_grad()
-            loss.backward()
-            self.alpha_optimizer.step()
+        self.train_actor(s)
         if self.updates % o.target_interval == 0:
             for target, online in zip(self.critic_targets, self.critics, strict=True):
                 self.follow(target, online, o.tau)
+
+
+class TorchCrossQ(EntropyReference):
+    def update(self, transitions) -> None:
+        o = self.options
+        self.updates += 1
+        s, a, r, d, s2 = self.tensors(transitions)
+        n = len(s)
+        with torch.no_grad():
+            self.actor.eval()
+            a2, log_prob2 = self.sample(self.actor(s2), self.normal(n))
+            joint = torch.cat([torch.cat([s, a], 1), torch.cat([s2, a2], 1)])
+            for critic in self.critics:
+                critic.train()
+            next_q = torch.min(*(copy.deepcopy(critic)(joint)[n:] for critic in self.critics))
+            y = r + o.gamma * (1 - d) * (next_q - self.alpha() * log_prob2)
+        for critic in self.critics:
+            self.train(critic, lambda net: F.mse_loss(net(joint)[:n], y))
+        if self.rule.due(self.updates):
+            for critic in self.critics:
+                self.adapt(critic)
+            self.actor_adapts = True
+        if self.updates % o.policy_delay == 0:
+            for critic in self.critics:
+                critic.eval()
+            self.actor.train()
+            self.train_actor(s)
 
 
 class TorchDQN(Reference):

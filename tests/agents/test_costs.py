@@ -6,6 +6,8 @@ import pytest
 from rewirl.agents import (
     METHODS,
     ActionBox,
+    CrossQAgent,
+    CrossQOptions,
     DQNAgent,
     DQNOptions,
     SACAgent,
@@ -16,6 +18,7 @@ from rewirl.agents import (
     WiringOptions,
     actor_critic,
     costs,
+    crossq,
     method,
     sac,
     td3,
@@ -40,7 +43,13 @@ def test_the_papers_flops() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"), [(TD3Agent, TD3Options()), (SACAgent, SACOptions()), (DQNAgent, DQNOptions())]
+    ("kind", "options"),
+    [
+        (TD3Agent, TD3Options()),
+        (SACAgent, SACOptions()),
+        (CrossQAgent, CrossQOptions(hidden=(32, 24), critic_hidden=(96, 64))),
+        (DQNAgent, DQNOptions()),
+    ],
 )
 def test_full_flops_are_those_of_the_passes_made(kind, options, monkeypatch) -> None:
     """A pass over a network's links, forward, to its inputs or to its weights: a multiply-add per link and sample."""
@@ -70,15 +79,16 @@ def test_full_flops_are_those_of_the_passes_made(kind, options, monkeypatch) -> 
         return [(0.0, 0.0) for _ in nets]
 
     monkeypatch.setattr(actor_critic, "regress_each", regress_each)
-    monkeypatch.setattr(sac, "backward_each", backward_each)
-    for module in (td3, sac):
-        monkeypatch.setattr(module, "forward_each", lambda nets, x: [net.forward(x) for net in nets])
+    for module in (actor_critic, crossq):
+        monkeypatch.setattr(module, "backward_each", backward_each)
+    for module in (actor_critic, td3, sac, crossq):
+        monkeypatch.setattr(module, "forward_each", lambda nets, x, **how: [net.forward(x, **how) for net in nets])
     agent = kind(17, kind.actions_class.of_size(6), options, WiringOptions(), np.random.default_rng(0))
     batch = Transitions(17, 6, options.batch)
-    for _ in range(4):
+    for _ in range(6):
         agent.update(batch)
     cost = costs(17, 6, options, WiringOptions())
-    assert cost.full_flops(4, 0) == 2 * passes
+    assert cost.full_flops(6, 0) == pytest.approx(2 * passes, rel=1e-12)
     assert cost.full_flops(0, 7) == 2 * 7 * agent.acting.count
 
 
@@ -92,7 +102,7 @@ def test_an_agent_has_the_links_that_were_promised() -> None:
 
 
 def test_methods_have_the_papers_numbers() -> None:
-    products = {p + a for p in ("", "static-", "ds-", "rigl-") for a in ("td3", "sac", "dqn")}
+    products = {p + a for p in ("", "static-", "ds-", "rigl-") for a in ("td3", "sac", "dqn", "crossq")}
     assert set(METHODS) == {"lean-td3", *products}
     assert paper_lambdas("HalfCheetah-v5", "td3") == (7, 64)
     assert paper_lambdas("Humanoid-v4", "td3") == (61, 64)

@@ -7,18 +7,17 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from rewirl.agents import METHODS, ActionBox, DQNOptions, SACOptions, TD3Options, WiringOptions
+from rewirl.agents import METHODS, ActionBox, CrossQOptions, DQNOptions, Options, SACOptions, TD3Options, WiringOptions
 from rewirl.agents.actions import Choices
 from rewirl.agents.dqn import DQNAgent
-from rewirl.agents.options import Options
 from rewirl.agents.sac import SACAgent
+from rewirl.nn import BatchNorm
 from rewirl.topology import DEFAULT_SPARSITY, SET, Dense, RigL
 from rewirl.training.config import RunConfig
 
 SHARED = {
     "hidden": (256, 256),
     "gamma": 0.99,
-    "tau": 0.005,
     "lr_schedule": "constant",
     "lr_until": None,
     "beta1": 0.9,
@@ -34,6 +33,7 @@ SHARED = {
 DEFAULTS = {
     TD3Options: {
         **SHARED,
+        "tau": 0.005,
         "batch": 100,
         "lr": 1e-3,
         "weight_decay": 2e-4,
@@ -44,6 +44,7 @@ DEFAULTS = {
     },
     SACOptions: {
         **SHARED,
+        "tau": 0.005,
         "batch": 256,
         "lr": 3e-4,
         "weight_decay": 0.0,
@@ -53,6 +54,7 @@ DEFAULTS = {
     },
     DQNOptions: {
         **SHARED,
+        "tau": 0.005,
         "batch": 128,
         "lr": 5e-4,
         "weight_decay": 0.0,
@@ -61,6 +63,19 @@ DEFAULTS = {
         "epsilon_start": 1.0,
         "epsilon_end": 0.05,
         "epsilon_steps": 10_000,
+    },
+    CrossQOptions: {
+        **SHARED,
+        "critic_hidden": (2048, 2048),
+        "batch": 256,
+        "lr": 1e-3,
+        "beta1": 0.5,
+        "weight_decay": 0.0,
+        "alpha": "auto",
+        "target_entropy": None,
+        "policy_delay": 3,
+        "norm_momentum": 0.99,
+        "norm_warmup": 100_000,
     },
 }
 
@@ -78,6 +93,7 @@ OF_METHODS = {
     "td3": {"eta": 0.05, "random_steps": 25_000},
     "sac": {"eta": 0.1, "random_steps": 10_000},
     "dqn": {"eta": 0.05, "random_steps": 1_000},
+    "crossq": {"eta": 0.1, "random_steps": 5_000},
 }
 
 
@@ -126,6 +142,26 @@ def test_epsilon_falls_linearly_over_ten_thousand_actions(actions: int, epsilon:
     agent = DQNAgent(2, Choices(2), DQNOptions(hidden=(4,)), WiringOptions(), np.random.default_rng(0))
     agent._explored = actions
     assert agent.epsilon == pytest.approx(epsilon, abs=1e-12)
+
+
+def test_the_normalisation_of_crossq() -> None:
+    assert CrossQOptions().batch_norm == BatchNorm(momentum=0.99, eps=1e-3, r_max=3, d_max=5, warmup=100_000)
+    assert METHODS["crossq"].random_steps == 5_000
+    assert TD3Options().batch_norm is None
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"layer_norm": True}, "layer_norm is for critics without batch normalisation"),
+        ({"critic_hidden": ()}, "critic_hidden must have at least one width"),
+        ({"policy_delay": 0}, "policy_delay must be at least 1"),
+        ({"norm_momentum": 1.0}, "norm_momentum must be below 1"),
+    ],
+)
+def test_what_crossq_refuses(given: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        CrossQOptions(**given)  # type: ignore[arg-type]
 
 
 def test_defaults_of_a_run() -> None:

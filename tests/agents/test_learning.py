@@ -12,7 +12,7 @@ from rewirl.storage import start
 from rewirl.training import RunConfig, evaluate_policy
 
 SMALL = {"hidden": (64, 64), "batch": 64, "random_steps": 500, "eval_every": 0, "replay_size": 20_000}
-METHODS = ["td3", "static-td3", "ds-td3", "rigl-td3", "sac", "static-sac", "ds-sac", "rigl-sac"]
+METHODS = [wiring + algorithm for algorithm in ("td3", "sac", "crossq") for wiring in ("", "static-", "ds-", "rigl-")]
 
 
 def trained(method: str, env, steps: int, **given):
@@ -20,6 +20,8 @@ def trained(method: str, env, steps: int, **given):
     wiring = {"sparsity": 0.5} if sparse else {}
     if method.startswith(("ds-", "rigl-")):
         wiring["adapt_every"] = 100
+    if method.endswith("crossq"):
+        given = {"critic_hidden": (96, 96), "norm_warmup": 1000, **given}
     config = RunConfig.resolve(method=method, task="small", seed=1, steps=steps, **{**SMALL, **wiring, **given})
     run = start(config, env=env)
     run.train()
@@ -32,17 +34,26 @@ def values(agent, obs: list[float], action: list[float]) -> np.ndarray:
 
 
 class Bandit(gym.Env):
-    """One step: the reward is largest at a = 1.25, in a box that is not symmetric."""
+    """One step: the reward is largest at a = 1.25, in a box that is not symmetric.
+
+    What it shows may be random: batch normalisation makes nothing of what is always the same.
+    """
 
     observation_space = gym.spaces.Box(-1, 1, (2,), np.float32)
     action_space = gym.spaces.Box(np.array([-1.0], np.float32), np.array([2.0], np.float32))
 
+    def __init__(self, random: bool = False) -> None:
+        self.random = random
+
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        return np.array([0.5, -0.5], np.float32), {}
+        return self.shown(), {}
 
     def step(self, action):
-        return np.array([0.5, -0.5], np.float32), -float((action[0] - 1.25) ** 2), True, False, {}
+        return self.shown(), -float((action[0] - 1.25) ** 2), True, False, {}
+
+    def shown(self):
+        return self.np_random.uniform(-1, 1, 2).astype(np.float32) if self.random else np.array([0.5, -0.5], np.float32)
 
 
 class Endless(gym.Env):
@@ -51,23 +62,28 @@ class Endless(gym.Env):
     observation_space = gym.spaces.Box(-1, 1, (1,), np.float32)
     action_space = gym.spaces.Box(-1, 1, (1,), np.float32)
 
-    def __init__(self, ends: bool) -> None:
-        self.ends, self.t = ends, 0
+    def __init__(self, ends: bool, random: bool = False) -> None:
+        self.ends, self.random, self.t = ends, random, 0
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.t = 0
-        return np.zeros(1, np.float32), {}
+        return self.shown(), {}
 
     def step(self, action):
         self.t += 1
         over = self.t == 5
-        return np.zeros(1, np.float32), 1.0, over and self.ends, over and not self.ends, {}
+        return self.shown(), 1.0, over and self.ends, over and not self.ends, {}
+
+    def shown(self):
+        return self.np_random.uniform(-1, 1, 1).astype(np.float32) if self.random else np.zeros(1, np.float32)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_best_action_of_a_bandit_is_found(method: str) -> None:
-    run = trained(method, Bandit, 2500, **({"alpha": 0.01} if method.endswith("sac") else {}))
+    run = trained(
+        method, lambda: Bandit("crossq" in method), 2500, **({} if method.endswith("td3") else {"alpha": 0.01})
+    )
     action, _ = run.policy().predict(np.array([0.5, -0.5], np.float32))
     assert action[0] == pytest.approx(1.25, abs=0.15)
     # the value of the best action is 0, that of the lower end -(2.25)²
@@ -76,22 +92,24 @@ def test_the_best_action_of_a_bandit_is_found(method: str) -> None:
     assert worst == pytest.approx(-(2.25**2), abs=1.0)
 
 
-@pytest.mark.parametrize("method", ["td3", "ds-td3", "ds-sac"])
+@pytest.mark.parametrize("method", ["td3", "ds-td3", "ds-sac", "crossq", "ds-crossq"])
 def test_a_time_limit_is_not_an_end(method: str) -> None:
-    given = {"gamma": 0.9, "tau": 0.05, **({"alpha": 0.0} if method.endswith("sac") else {})}
+    given = {"gamma": 0.9, **({} if method.endswith("crossq") else {"tau": 0.05})}
+    if not method.endswith("td3"):
+        given["alpha"] = 0.0
     if method == "ds-sac":
         given["lr"] = 1e-3
-    cut_off = trained(method, lambda: Endless(ends=False), 4000, **given)
+    cut_off = trained(method, lambda: Endless(ends=False, random="crossq" in method), 4000, **given)
     # 1 + γ + γ² + … = 10. Taken for an end, one step in five would be worth 1: 1 / (1 - 0.9·0.8) = 3.6 altogether.
     assert values(cut_off.agent, [0.0], [0.0]) == pytest.approx(10, abs=0.8)
-    ended = trained(method, lambda: Endless(ends=True), 4000, **given)
+    ended = trained(method, lambda: Endless(ends=True, random="crossq" in method), 4000, **given)
     assert values(ended.agent, [0.0], [0.0]) == pytest.approx(1 / (1 - 0.9 * 0.8), abs=0.5)
 
 
-@pytest.mark.parametrize("method", ["ds-td3", "ds-sac"])
+@pytest.mark.parametrize("method", ["ds-td3", "ds-sac", "ds-crossq"])
 def test_a_sparse_agent_swings_the_pendulum_up(method: str) -> None:
     """A random policy gets about -1200, and one that does not use the whole ±2 box of torques cannot swing it up."""
-    given = {"lr": 1e-3} if method == "ds-sac" else {"weight_decay": 0.0}
+    given = {"lr": 1e-3, "weight_decay": 0.0}
     run = trained(method, "Pendulum-v1", 14_000, **given)
     result = evaluate_policy(run.policy(), "Pendulum-v1", episodes=11, seed=5)
     assert np.median(result.returns) > -200

@@ -6,13 +6,25 @@ import numpy as np
 import pytest
 
 from rewirl import TD3
-from rewirl.agents import DQNAgent, DQNOptions, SACAgent, SACOptions, TD3Agent, TD3Options, Transitions, WiringOptions
+from rewirl.agents import (
+    CrossQAgent,
+    CrossQOptions,
+    DQNAgent,
+    DQNOptions,
+    SACAgent,
+    SACOptions,
+    TD3Agent,
+    TD3Options,
+    Transitions,
+    WiringOptions,
+)
 from rewirl.topology import SET, Dense, RigL, Rule, Static
 
 N_OBS, N_ACT = 5, 3
 AGENTS = {
     "td3": (TD3Agent, TD3Options(hidden=(16, 16), batch=32)),
     "sac": (SACAgent, SACOptions(hidden=(16, 16), batch=32)),
+    "crossq": (CrossQAgent, CrossQOptions(hidden=(16, 16), critic_hidden=(20, 16), batch=32, policy_delay=2)),
     "dqn": (DQNAgent, DQNOptions(hidden=(16, 16), batch=32)),
 }
 RULES: dict[str, tuple[Rule, int]] = {
@@ -58,6 +70,11 @@ def test_killed_neurons_are_recycled_when_it_is_time(algorithm: str, rule: str) 
         assert network.counts == counts[name]
         for layer in (0, 1):
             assert (np.abs(network.biases(layer)) < 2).all()
+            if network.batch_norm:
+                scale, shift = (network.parameters[at][:4] for at in network.norm_slots(layer + 1))
+                assert (np.abs(scale - 1) < 0.1).all()
+                assert (np.abs(shift) < 0.1).all()
+                assert (network.statistics(layer + 1)[1][:4] > 0.9).all()  # of the dead it had fallen
             if name in agent.targets:
                 assert (np.abs(agent.targets[name].biases(layer)) < 2).all()
 

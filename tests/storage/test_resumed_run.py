@@ -31,6 +31,8 @@ def test_every_method_goes_on_bit_by_bit(method: str, tmp_path: Path) -> None:
         given |= {"eta": METHODS[method].eta, "adapt_every": 1000}
     if method.endswith("sac"):
         given |= {"alpha": "auto"}
+    if method.endswith("crossq"):
+        given |= {"critic_hidden": (12, 16), "norm_warmup": 150}
     if method.endswith("dqn"):
         given |= {"task": "tiny/Strides-v0", "epsilon_steps": 200}
     tiny.train(tmp_path / "whole", **given)
@@ -39,7 +41,7 @@ def test_every_method_goes_on_bit_by_bit(method: str, tmp_path: Path) -> None:
     assert verify(tmp_path / "parts") == []
 
 
-@pytest.mark.parametrize("method", ["ds-td3", "ds-sac"])
+@pytest.mark.parametrize("method", ["ds-td3", "ds-sac", "rigl-crossq"])
 def test_every_option_goes_on_bit_by_bit(method: str, tmp_path: Path) -> None:
     given = {
         "method": method,
@@ -57,6 +59,8 @@ def test_every_option_goes_on_bit_by_bit(method: str, tmp_path: Path) -> None:
         "recycle": 0.3,
         "min_links": 2,
     }
+    if method == "rigl-crossq":
+        given |= {"critic_hidden": (12, 16), "norm_warmup": 150, "layer_norm": False}
     tiny.train(tmp_path / "whole", **given)
     stopped(tmp_path / "parts", [1, 99, 101, 230, 301, 449], **given)
     assert tiny.content(tmp_path / "parts") == tiny.content(tmp_path / "whole")

@@ -7,9 +7,10 @@ from rewirl.agents.actions import ActionBox, Actions, Choices
 from rewirl.agents.actor_critic import ActorCritic
 from rewirl.agents.agent import Agent, Diverged
 from rewirl.agents.costs import Costs
+from rewirl.agents.crossq import CrossQAgent
 from rewirl.agents.dqn import DQNAgent
 from rewirl.agents.methods import METHODS, Method, costs, method, register_method
-from rewirl.agents.options import DQNOptions, Options, SACOptions, TD3Options, WiringOptions
+from rewirl.agents.options import CrossQOptions, DQNOptions, Options, SACOptions, TD3Options, WiringOptions
 from rewirl.agents.sac import SACAgent
 from rewirl.agents.td3 import TD3Agent
 from rewirl.agents.transitions import Transitions
@@ -23,6 +24,8 @@ __all__ = [
     "Agent",
     "Choices",
     "Costs",
+    "CrossQAgent",
+    "CrossQOptions",
     "DQNAgent",
     "DQNOptions",
     "Diverged",

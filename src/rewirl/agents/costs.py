@@ -64,6 +64,8 @@ class ActorCriticCosts(Costs):
     delay: int
     """d: critic updates for each actor update."""
     critics_in_actor_loss: int
+    targets: bool = True
+    """Whether critics have targets. Without any, the critics see next states in the same pass as states."""
 
     @property
     def links(self) -> int:
@@ -77,15 +79,21 @@ class ActorCriticCosts(Costs):
         return replace(self, actor=self.dense_actor, critic=self.dense_critic)
 
     def paper_flops(self, updates: int) -> float:
-        """The paper's count: T · N · 3 · 2 · (|θ1| + |θ2| + |φ|/d), forward and backward passes of trained networks."""
-        return updates * self.batch * 3 * 2 * (2 * self.critic + self.actor / self.delay)
+        """The paper's count: T · N · 3 · 2 · (|θ1| + |θ2| + |φ|/d), forward and backward passes of trained networks.
+        Without targets the critics count twice, since next states are in the same pass."""
+        return updates * self.batch * 3 * 2 * (self._samples * 2 * self.critic + self.actor / self.delay)
 
     def full_flops(self, updates: int, actions: int) -> float:
         """Also the forward passes of the targets, the critics in the actor's loss, and every chosen action."""
-        targets = self.actor + 2 * self.critic  # the next action and its two values
+        next_values = self.actor + 2 * self.critic * self.targets  # the next action and, by targets, its two values
         through_critics = self.critics_in_actor_loss * self.critic * 2  # forward and, for the action alone, back
-        per_update = targets + 3 * 2 * self.critic + (3 * self.actor + through_critics) / self.delay
+        per_update = next_values + 3 * 2 * self.critic * self._samples + (3 * self.actor + through_critics) / self.delay
         return 2.0 * (updates * self.batch * per_update + actions * self.actor)
+
+    @property
+    def _samples(self) -> int:
+        """Samples of the critics' pass for each transition."""
+        return 1 if self.targets else 2
 
 
 @dataclass(frozen=True)

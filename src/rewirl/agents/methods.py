@@ -17,6 +17,7 @@ from typing import Any
 
 from rewirl.agents.agent import Agent
 from rewirl.agents.costs import Costs
+from rewirl.agents.crossq import CrossQAgent
 from rewirl.agents.dqn import DQNAgent
 from rewirl.agents.options import Options, WiringOptions
 from rewirl.agents.sac import SACAgent
@@ -119,6 +120,7 @@ for _prefix, _rule in {"": Dense, "static-": Static, "ds-": SET, "rigl-": RigL}.
     register_method(Method(f"{_prefix}td3", TD3Agent, _rule, eta=0.05, random_steps=25_000))
     register_method(Method(f"{_prefix}sac", SACAgent, _rule, eta=0.1, random_steps=10_000))
     register_method(Method(f"{_prefix}dqn", DQNAgent, _rule, eta=0.05, random_steps=1_000))
+    register_method(Method(f"{_prefix}crossq", CrossQAgent, _rule, eta=0.1, random_steps=5_000))
 
 
 def method(name: str) -> Method:
@@ -136,7 +138,7 @@ def algorithms() -> dict[str, Method]:
     """Each algorithm with its first method, which has its options and defaults.
 
     >>> list(algorithms())
-    ['td3', 'sac', 'dqn']
+    ['td3', 'sac', 'dqn', 'crossq']
     """
     found: dict[str, Method] = {}
     for each in METHODS.values():

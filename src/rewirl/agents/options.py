@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from rewirl.limits import MAX_BATCH
-from rewirl.nn import Adam
+from rewirl.nn import Adam, BatchNorm
 from rewirl.topology import Dense, Rule, Static, link_counts
 
 
@@ -81,8 +81,6 @@ class Options:
     """N: transitions per update."""
     gamma: float = 0.99
     """γ: discount."""
-    tau: float = 0.005
-    """τ: weight of the online network in a target update."""
     lr: float = 1e-3
     """Learning rate of Adam."""
     lr_schedule: Literal["constant", "linear", "cosine"] = "constant"
@@ -116,7 +114,7 @@ class Options:
             _check_number(item.name, getattr(self, item.name))
         if not self.hidden:
             raise ValueError("hidden must have at least one width, e.g. 256 256")
-        for name in ("gamma", "tau", "beta1", "beta2"):
+        for name in ("gamma", "beta1", "beta2"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be from 0 to 1, not {getattr(self, name)}")
         if self.beta1 == 1 or self.beta2 == 1:
@@ -143,13 +141,51 @@ class Options:
         return self.lr * (1 - done if self.lr_schedule == "linear" else (1 + math.cos(math.pi * done)) / 2)
 
     @property
+    def critic_widths(self) -> tuple[int, ...]:
+        """Widths of the hidden layers of critics."""
+        return self.hidden
+
+    @property
+    def batch_norm(self) -> BatchNorm | None:
+        """The batch normalisation of all networks; None without."""
+        return None
+
+    @property
     def adam(self) -> Adam:
         """The optimizer's hyper-parameters."""
         return Adam(self.lr, self.beta1, self.beta2, self.adam_eps, self.weight_decay, self.decoupled_decay)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TD3Options(Options):
+class TargetOptions(Options):
+    """Hyper-parameters of algorithms with targets."""
+
+    tau: float = 0.005
+    """τ: weight of the online network in a target update."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.tau <= 1:
+            raise ValueError(f"tau must be from 0 to 1, not {self.tau}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntropyOptions(Options):
+    """Hyper-parameters of algorithms that maximise the entropy of their policy, too."""
+
+    alpha: float | Literal["auto"] = 0.2
+    """α: temperature, the weight of the entropy; `auto` learns it."""
+    target_entropy: float | None = None
+    """Target entropy of a learned temperature; minus the size of an action unless given."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha != "auto" and self.alpha < 0:
+            raise ValueError(f"alpha must be positive or 'auto', not {self.alpha}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TD3Options(TargetOptions):
     """TD3 (Fujimoto et al. 2018) with the hyper-parameters of the paper's appendix."""
 
     policy_delay: int = 2
@@ -168,7 +204,7 @@ class TD3Options(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SACOptions(Options):
+class SACOptions(EntropyOptions, TargetOptions):
     """SAC (Haarnoja et al. 2018) with the hyper-parameters of the paper's appendix."""
 
     batch: int = 256
@@ -177,23 +213,17 @@ class SACOptions(Options):
     """Learning rate of Adam."""
     weight_decay: float = 0.0
     """Weight decay: this times the weight is added to its gradient (L2)."""
-    alpha: float | Literal["auto"] = 0.2
-    """α: temperature, the weight of the entropy; `auto` learns it."""
-    target_entropy: float | None = None
-    """Target entropy of a learned temperature; minus the size of an action unless given."""
     target_interval: int = 1
     """Updates from one target update to the next; the paper's hard updates are tau 1 every 1000."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.alpha != "auto" and self.alpha < 0:
-            raise ValueError(f"alpha must be positive or 'auto', not {self.alpha}")
         if self.target_interval < 1:
             raise ValueError(f"target_interval must be at least 1, not {self.target_interval}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DQNOptions(Options):
+class DQNOptions(TargetOptions):
     """Double DQN (van Hasselt et al. 2016) with Adam, an update at every step, and soft target updates."""
 
     batch: int = 128
@@ -223,6 +253,49 @@ class DQNOptions(Options):
             raise ValueError(f"target_interval must be at least 1, not {self.target_interval}")
         if self.loss not in ("huber", "squared"):
             raise ValueError(f"loss must be 'huber' or 'squared', not {self.loss!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossQOptions(EntropyOptions):
+    """CrossQ (Bhatt et al. 2024) with the hyper-parameters of the paper."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    """Widths of the actor's hidden layers."""
+    critic_hidden: tuple[int, ...] = (2048, 2048)
+    """Widths of the critics' hidden layers."""
+    batch: int = 256
+    """N: transitions per update."""
+    beta1: float = 0.5
+    """Adam's β1."""
+    weight_decay: float = 0.0
+    """Weight decay: this times the weight is added to its gradient (L2)."""
+    alpha: float | Literal["auto"] = "auto"
+    """α: temperature, the weight of the entropy; `auto` learns it."""
+    policy_delay: int = 3
+    """d: critic updates for each update of actor and temperature."""
+    norm_momentum: float = 0.99
+    """Weight of the old running statistics in batch normalisation."""
+    norm_warmup: int = 100_000
+    """Updates of a network from which on batches are corrected towards the running statistics (renormalised)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.critic_hidden:
+            raise ValueError("critic_hidden must have at least one width, e.g. 2048 2048")
+        if self.policy_delay < 1:
+            raise ValueError(f"policy_delay must be at least 1, not {self.policy_delay}")
+        if not self.norm_momentum < 1:
+            raise ValueError(f"norm_momentum must be below 1, not {self.norm_momentum}: at 1 statistics never change")
+        if self.layer_norm:
+            raise ValueError("layer_norm is for critics without batch normalisation, and those of CrossQ have it")
+
+    @property
+    def critic_widths(self) -> tuple[int, ...]:
+        return self.critic_hidden
+
+    @property
+    def batch_norm(self) -> BatchNorm | None:
+        return BatchNorm(momentum=self.norm_momentum, warmup=self.norm_warmup)
 
 
 # May be negative; everything else is a count, a width, a rate or a share.

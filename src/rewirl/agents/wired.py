@@ -56,7 +56,8 @@ class WiredAgent(Agent):
 
     def _network(self, sizes: tuple[int, ...], w: WiringOptions, *, layer_norm: bool = False) -> Network:
         links = wire(sizes, self.rng, rule=w.rule, lambdas=w.lambdas, sparsity=w.sparsity, block=w.block)
-        return Network(links, self.rng, layer_norm=layer_norm, sparse_init=self.options.sparse_init)
+        o = self.options
+        return Network(links, self.rng, layer_norm=layer_norm, batch_norm=o.batch_norm, sparse_init=o.sparse_init)
 
     def _set_rate(self) -> None:
         """The learning rate of this update."""

@@ -1,4 +1,4 @@
-"""TD3, SAC and DQN from Python."""
+"""TD3, SAC, CrossQ and DQN from Python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rewirl.training.observers.loggers import Logger, LogTo, check_logger
 
 
 class Learner:
-    """Base class of TD3, SAC and DQN."""
+    """Base class of TD3, SAC, CrossQ and DQN."""
 
     algorithm: ClassVar[str]
 
@@ -263,6 +263,19 @@ class SAC(Learner):
     """
 
     algorithm: ClassVar[str] = "sac"
+
+
+class CrossQ(Learner):
+    """CrossQ, dense or sparse by its wiring: critics with batch normalisation and no targets.
+
+    >>> from rewirl import SET
+    >>> widths = {"hidden": (32, 32), "critic_hidden": (64, 64)}
+    >>> agent = CrossQ("Pendulum-v1", wiring=SET(), sparsity=0.8, **widths, random_steps=50, eval_every=0)
+    >>> agent.learn(100).step
+    100
+    """
+
+    algorithm: ClassVar[str] = "crossq"
 
 
 class DQN(Learner):

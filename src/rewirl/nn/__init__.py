@@ -6,6 +6,7 @@ Wiring rules are in `topology/`, losses and updates in `agents/`.
 from rewirl._core import Batch, RandomStream, extend, gather, standardise
 from rewirl.nn.adam import Adam
 from rewirl.nn.batch import batch_of
+from rewirl.nn.batch_norm import BatchNorm
 from rewirl.nn.batched import backward_each, forward_each, regress_each, update_each
 from rewirl.nn.cores import available_cores
 from rewirl.nn.network import Network
@@ -16,6 +17,7 @@ from rewirl.nn.target import Target
 __all__ = [
     "Adam",
     "Batch",
+    "BatchNorm",
     "Network",
     "RandomStream",
     "Target",

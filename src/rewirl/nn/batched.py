@@ -15,9 +15,10 @@ from rewirl.nn.network import Network
 from rewirl.nn.target import Target
 
 
-def forward_each(networks: Sequence[Network] | Sequence[Target], x: Batch) -> list[Batch]:
-    """`forward(x)` of each."""
-    return _core.forward_each([network._core for network in networks], x)  # type: ignore[arg-type]
+def forward_each(networks: Sequence[Network] | Sequence[Target], x: Batch, *, training: bool = False) -> list[Batch]:
+    """`forward(x)` of each; with `training`, which is for networks, in training mode."""
+    cores = [network._core for network in networks]
+    return _core.forward_each(cores, x, training) if training else _core.forward_each(cores, x)  # type: ignore[arg-type]
 
 
 def backward_each(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from itertools import pairwise
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from rewirl import _core
 from rewirl._core import Batch
 from rewirl.nn._checks import entry, kind_of, not_a_batch, same_kind
 from rewirl.nn.adam import Adam
+from rewirl.nn.batch_norm import BatchNorm
 from rewirl.nn.initial_weights import initial_weights
 from rewirl.topology import Links, Rule, estimated_moments, moved_births
 
@@ -28,8 +30,8 @@ class Network:
     """Layers of links with ReLU between them; the last layer is linear.
 
     `parameters`, `gradients`, `first_moments` and `second_moments` are flat arrays in the same order: for each layer
-    the weights of its links, then its biases. They are views of the core's memory: they stay valid, and change as the
-    network learns. `slots(layer)` gives the index of each link in them.
+    the weights of its links, then its biases, then γ and β if its inputs are normalised. They are views of the core's
+    memory: they stay valid, and change as the network learns. `slots(layer)` gives the index of each link in them.
 
     >>> from rewirl.nn import batch_of
     >>> from rewirl.topology import SET, wire
@@ -47,30 +49,41 @@ class Network:
         rng: np.random.Generator,
         *,
         layer_norm: bool = False,
+        batch_norm: BatchNorm | None = None,
         sparse_init: bool = False,
     ) -> None:
         """With `layer_norm` the outputs of hidden layers are normalised sample by sample before their ReLU. With
-        `sparse_init` the scale of a neuron's initial weights follows from its number of links."""
+        `batch_norm` the inputs of every layer are normalised feature by feature. With `sparse_init` the scale of a
+        neuron's initial weights follows from its number of links."""
         self._core = _core.Network(
-            [(layer.n_in, layer.n_out, layer.block, layer.places) for layer in links], layer_norm
+            [(layer.n_in, layer.n_out, layer.block, layer.places) for layer in links],
+            layer_norm,
+            astuple(batch_norm) if batch_norm else None,
         )
-        self.layer_norm, self.sparse_init = layer_norm, sparse_init
+        self.layer_norm, self.batch_norm, self.sparse_init = layer_norm, batch_norm, sparse_init
         self.sizes = (links[0].n_in, *(layer.n_out for layer in links))
         """Widths: inputs, hidden layers, outputs."""
         self._blocks = [layer.block for layer in links]
         self._counts = [layer.count for layer in links]
         self._births = [np.zeros(layer.blocks, dtype=np.int64) for layer in links]
         self._act_out = np.empty(self.sizes[-1], dtype=np.float32)
-        self._set_by_position(
-            np.concatenate([initial_weights(layer, rng, sparse_init) for layer in links]), self._by_position()
-        )
+        values = []
+        for layer in links:
+            values.append(initial_weights(layer, rng, sparse_init))
+            if batch_norm:
+                values += [np.ones(layer.n_in, dtype=np.float32), np.zeros(layer.n_in, dtype=np.float32)]
+        self._set_by_position(np.concatenate(values), self._by_position())
 
     # ------------------------------------------------------------- computing
 
-    def forward(self, x: Batch) -> Batch:
-        """Outputs for a batch, in memory of the network that its next forward overwrites."""
+    def forward(self, x: Batch, *, training: bool = False) -> Batch:
+        """Outputs for a batch, in memory of the network that its next forward overwrites.
+
+        With `training`, batch normalisation uses the statistics of the batch and updates the running ones; otherwise
+        it uses the running ones.
+        """
         try:
-            return self._core.forward(x)
+            return self._core.forward(x, training)
         except TypeError:
             raise not_a_batch("forward", x) from None
 
@@ -158,6 +171,28 @@ class Network:
         _, start = self._core.ranges(layer)
         return slice(start, start + self.sizes[layer + 1])
 
+    def norm_slots(self, layer: int) -> tuple[slice, slice]:
+        """Indices of γ and β of a layer's inputs in the flat arrays; empty without batch normalisation."""
+        start = self.bias_slots(layer).stop
+        n = self.sizes[layer] if self.batch_norm else 0
+        return slice(start, start + n), slice(start + n, start + 2 * n)
+
+    def statistics(self, layer: int) -> tuple[Floats, Floats]:
+        """Running means and variances of a layer's inputs, read-only. For networks with batch normalisation."""
+        return self._core.statistics(layer)
+
+    def set_statistics(self, layer: int, mean: Floats, variance: Floats) -> None:
+        """Overwrites the running statistics of a layer's inputs."""
+        self._core.set_statistics(layer, mean, variance)
+
+    def plain(self, layer: int) -> tuple[Floats, Floats]:
+        """Weights, in the order of `links(layer)`, and biases of a network without normalisation that gives the same
+        outputs: copies. Equal to `weights` and `biases` without batch normalisation."""
+        if not self.batch_norm:
+            return self.weights(layer), self.biases(layer).copy()
+        flat = self._core.folded()
+        return flat[self.slots(layer)], flat[self.bias_slots(layer)]
+
     def rewire(self, layer: int, links: Links) -> None:
         """Replaces the wiring of a layer by one with as many links. Links that stay keep weight and moments; new ones
         get 0."""
@@ -199,11 +234,11 @@ class Network:
         return sum(len(change.grown) * change.before.block for change in changes.values())
 
     def dense_gradient(self, layer: int) -> Floats:
-        """The dense gradient of a layer from the last backward, for rules that grow by it."""
-        delta, x = self._core.layer_delta(layer).array, self._core.layer_input(layer).array
-        # Not with BLAS, whose bits depend on its number of threads.
-        gradient: Floats = np.einsum("os,is->oi", delta, x)
-        return gradient
+        """The dense gradient of a layer from the last backward, for rules that grow by it: (outputs, inputs)."""
+        self._core.ranges(layer)  # refuses a layer that does not exist
+        gradient = np.empty((self.sizes[layer], self.sizes[layer + 1]), dtype=np.float32)
+        self._core.dense_gradient(layer, 0, len(gradient), gradient)
+        return gradient.T
 
     def hidden_outputs(self) -> list[Floats]:
         """Outputs of each hidden layer in the last forward, after its ReLU: (neurons, samples), in memory of the
@@ -259,8 +294,11 @@ class Network:
         depend on the core's."""
         flat = np.arange(len(self.parameters))
         slots = slots or [self.slots(layer) for layer in range(self.layers)]
-        parts = [(links.ravel(), flat[self.bias_slots(layer)]) for layer, links in enumerate(slots)]
-        return np.concatenate([part for layer in parts for part in layer])
+        parts = []
+        for layer, links in enumerate(slots):
+            parts += [links.ravel(), flat[self.bias_slots(layer)]]
+            parts += [flat[slots] for slots in self.norm_slots(layer)]
+        return np.concatenate(parts)
 
     def _set_by_position(self, values: Floats, order: NDArray[np.int64]) -> None:
         flat = np.empty_like(values)
@@ -276,6 +314,11 @@ class Network:
         for layer, (links, _) in enumerate(wired):
             out[f"places.{layer}"] = links.places
             out[f"births.{layer}"] = self._births[layer].copy()
+            if self.batch_norm:
+                mean, variance = self.statistics(layer)
+                out |= {f"mean.{layer}": mean.copy(), f"variance.{layer}": variance.copy()}
+        if self.batch_norm:
+            out["batches"] = np.array(self._core.batches, dtype=np.int64)
         return out
 
     def load_state(self, state: Mapping[str, NDArray[np.generic]]) -> None:
@@ -291,6 +334,7 @@ class Network:
                 raise ValueError(f"layer {layer} has {self._counts[layer]} links, the state has {links.count}")
             wiring.append(links)
         births = [self._births_in(state, layer, int(steps)) for layer in range(self.layers)]
+        norm = self._norm_in(state) if self.batch_norm else None
         for layer, links in enumerate(wiring):
             self.rewire(layer, links)
         order = self._by_position()
@@ -299,6 +343,23 @@ class Network:
         self.second_moments[order] = flat["second_moments"]
         self._core.steps = int(steps)
         self._births = births
+        if norm:
+            for layer, statistics in enumerate(norm[0]):
+                self.set_statistics(layer, *statistics)
+            self._core.batches = norm[1]
+
+    def _norm_in(self, state: Mapping[str, NDArray[np.generic]]) -> tuple[list[tuple[Floats, Floats]], int]:
+        statistics = []
+        for layer, n_in in enumerate(self.sizes[:-1]):
+            like = np.empty(n_in, dtype=np.float32)
+            mean, variance = (same_kind(f"{name}.{layer}", state, like) for name in ("mean", "variance"))
+            if not (np.isfinite(mean).all() and np.isfinite(variance).all() and (variance >= 0).all()):
+                raise ValueError(f"mean.{layer} and variance.{layer} must be finite, and variances not negative")
+            statistics.append((mean, variance))
+        batches = same_kind("batches", state, np.array(0, dtype=np.int64))
+        if batches < 0:
+            raise ValueError(f"batches must not be negative, and are {batches}")
+        return statistics, int(batches)
 
     def _births_in(self, state: Mapping[str, NDArray[np.generic]], layer: int, steps: int) -> NDArray[np.int64]:
         """States of older versions have no ages: their links count as old as the network."""

@@ -30,9 +30,9 @@ def recycle(network: Network, targets: Sequence[Target], threshold: float, rng: 
     """Starts the neurons anew that were dormant in the last forward; the number of them.
 
     Weights into a neuron and its bias are drawn as at first, weights out of it are 0, and so are the moments of all of
-    them. The targets take these over. Left alone they would move the weights into the neuron towards those that were
-    drawn, and only as slowly those out of it towards 0: the neuron would come to life with weights that no longer mean
-    anything.
+    them. Batch normalisation of its output starts anew, too. The targets take these over. Left alone they would move
+    the weights into the neuron towards those that were drawn, and only as slowly those out of it towards 0: the neuron
+    would come to life with weights that no longer mean anything.
     """
     layers = [dormant(outputs, threshold) for outputs in network.hidden_outputs()]
     parameters = network.parameters.copy()
@@ -43,9 +43,14 @@ def recycle(network: Network, targets: Sequence[Target], threshold: float, rng: 
             drawn = initial_weights(links, rng, network.sparse_init)
             parameters[slots[into]] = drawn[: links.count].reshape(into.shape)[into]
             parameters[biases][neurons] = drawn[links.count :][neurons]
-            for moments in (network.first_moments, network.second_moments):
+            flat = network.first_moments, network.second_moments
+            for moments in flat:
                 moments[slots[into]] = 0
                 moments[biases][neurons] = 0
+            for at, first in zip(network.norm_slots(layer + 1), (1, 0), strict=True) if network.batch_norm else ():
+                parameters[at][neurons] = first
+                for moments in flat:
+                    moments[at][neurons] = 0
     for layer, neurons in enumerate(layers):
         if neurons.any():
             out = network.slots(layer + 1)[network.links(layer + 1).touching(inputs=neurons)]
@@ -54,6 +59,9 @@ def recycle(network: Network, targets: Sequence[Target], threshold: float, rng: 
     count = sum(int(neurons.sum()) for neurons in layers)
     if count:
         network.set_parameters(parameters)
+    for layer, neurons in enumerate(layers if network.batch_norm else ()):
+        mean, variance = network.statistics(layer + 1)
+        network.set_statistics(layer + 1, np.where(neurons, 0, mean), np.where(neurons, 1, variance))
     for layer, neurons in enumerate(layers):
         for target in targets if neurons.any() else ():
             target.take(layer, neurons)

@@ -67,13 +67,14 @@ class PolicyLayer:
 
     @classmethod
     def from_network(cls, network: Network, layer: int) -> PolicyLayer:
-        """A copy of a layer of `network`."""
+        """A copy of a layer of `network`. Batch normalisation becomes part of its weights and biases."""
         links = network.links(layer)
+        weights, biases = network.plain(layer)
         indptr, columns = links.csr()
         # the network's weights are ordered by input: in a stable sort by output, inputs stay ascending
         rows = (links.output_blocks[:, None] * links.block + np.arange(links.block)).ravel()
-        weights = network.weights(layer).ravel()[np.argsort(rows, kind="stable")]
-        return cls(links.n_in, links.n_out, indptr, columns, weights, network.biases(layer))
+        weights = weights.ravel()[np.argsort(rows, kind="stable")]
+        return cls(links.n_in, links.n_out, indptr, columns, weights, biases)
 
     @property
     def links(self) -> int:

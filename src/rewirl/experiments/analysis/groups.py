@@ -205,6 +205,8 @@ def _word(name: str, value: Any) -> str:
         return "λ=" + "/".join(f"{part:g}" for part in value)
     if name == "hidden":
         return "×".join(map(str, value))
+    if name == "critic_hidden":
+        return "critics " + "×".join(map(str, value))
     if name == "block":
         return f"block {value}"
     if name == "initial_samples":

@@ -16,7 +16,7 @@ from rewirl.training import RunConfig, evaluate_policy
 
 SHAPES = (
     *("method", "task", "env_kwargs", "envs", "env_processes", "threads"),
-    *("hidden", "batch", "policy_delay", "updates_per_step", "n_step", "layer_norm"),
+    *("hidden", "critic_hidden", "batch", "policy_delay", "updates_per_step", "n_step", "layer_norm"),
     *("sparsity", "lambdas", "actor_sparsity", "critic_sparsity", "block"),
 )
 """Settings that affect the time of a step."""

@@ -191,8 +191,9 @@ class RunConfig:
                 *most, last = names
                 raise ValueError(f"{self.method} {why}: for {', '.join(most)} or {last} use ds-{chosen.algorithm}")
         # Refuses wirings that are impossible for every task: the widest input has the most positions.
-        for wiring in (self.wiring().actor, self.wiring().critic):
-            wiring.counts((MAX_WIDTH, *self.options.hidden, 1))
+        chosen_wiring, o = self.wiring(), self.options
+        for wiring, widths in ((chosen_wiring.actor, o.hidden), (chosen_wiring.critic, o.critic_widths)):
+            wiring.counts((MAX_WIDTH, *widths, 1))
 
     def wiring(self) -> WiringOptions:
         """Which links the networks have and how they change."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.agents import Agent
-from rewirl.nn import Network, batch_of
+from rewirl.nn import BatchNorm, Network, batch_of
 from rewirl.policies.scaling import Scaling
 from rewirl.topology import Links
 
@@ -22,13 +22,20 @@ STATES = 20
 """States per episode at which values are compared."""
 
 
-def rebuilt(sizes: Sequence[int], blocks: Sequence[int], state: Arrays, *, layer_norm: bool = False) -> Network:
+def rebuilt(
+    sizes: Sequence[int],
+    blocks: Sequence[int],
+    state: Arrays,
+    *,
+    layer_norm: bool = False,
+    batch_norm: BatchNorm | None = None,
+) -> Network:
     """A copy of a network with the given state; ValueError if the state does not fit."""
     links = [
         Links(n_in, n_out, block, state[f"places.{layer}"])  # type: ignore[arg-type]
         for layer, (n_in, n_out, block) in enumerate(zip(sizes, sizes[1:], blocks, strict=False))
     ]
-    network = Network(links, np.random.default_rng(0), layer_norm=layer_norm)
+    network = Network(links, np.random.default_rng(0), layer_norm=layer_norm, batch_norm=batch_norm)
     network.load_state(state)
     return network
 
@@ -40,18 +47,19 @@ class Critic:
     sizes: tuple[int, ...]
     blocks: tuple[int, ...]
     layer_norm: bool
+    batch_norm: BatchNorm | None
     arrays: Arrays
 
     @classmethod
     def of(cls, network: Network) -> Critic:
-        state = network.state()
-        kept = {name: array for name, array in state.items() if name == "parameters" or name.startswith("places.")}
+        state, names = network.state(), ("parameters", "places", "mean", "variance", "batches")
+        kept = {name: array for name, array in state.items() if name.split(".")[0] in names}
         return cls.with_arrays(network, kept)
 
     @classmethod
     def with_arrays(cls, network: Network, arrays: Arrays) -> Critic:
         blocks = tuple(network.links(layer).block for layer in range(network.layers))
-        return cls(network.sizes, blocks, network.layer_norm, arrays)
+        return cls(network.sizes, blocks, network.layer_norm, network.batch_norm, arrays)
 
     def network(self) -> Network:
         """A separate network; ValueError if the arrays do not fit."""
@@ -59,7 +67,8 @@ class Critic:
             raise ValueError("a critic lacks its parameters")
         moments = np.zeros_like(self.arrays["parameters"])
         state = {"first_moments": moments, "second_moments": moments, "steps": np.array(0, dtype=np.int64)}
-        return rebuilt(self.sizes, self.blocks, {**self.arrays, **state}, layer_norm=self.layer_norm)
+        arrays = {**self.arrays, **state}
+        return rebuilt(self.sizes, self.blocks, arrays, layer_norm=self.layer_norm, batch_norm=self.batch_norm)
 
 
 class Visit(NamedTuple):

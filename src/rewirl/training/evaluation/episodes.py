@@ -12,7 +12,7 @@ from rewirl.agents import Actions, Agent, Choices
 from rewirl.envs.creation import EnvLike, Source, close
 from rewirl.envs.environment import Environment, Floats, Misbehaved
 from rewirl.errors import Failed, Refused
-from rewirl.nn import Network
+from rewirl.nn import BatchNorm, Network
 from rewirl.policies.policy import Policy, PolicyLayer
 from rewirl.policies.scaling import Scaling
 from rewirl.training.evaluation.critic_bias import Critic, Visit, Visits, rebuilt
@@ -124,6 +124,8 @@ class Snapshot:
     """Discount of the critics."""
     scaling: Scaling = field(default_factory=Scaling)
     """Of observations and rewards, at the same step."""
+    batch_norm: BatchNorm | None = None
+    """Of the acting network."""
 
     @classmethod
     def of(cls, agent: Agent, step: int) -> Snapshot:
@@ -139,11 +141,11 @@ class Snapshot:
     ) -> Snapshot:
         acting = agent.acting
         blocks = tuple(acting.links(layer).block for layer in range(acting.layers))
-        return cls(step, agent.policy_kind, acting.sizes, blocks, state, scaling=scaling)
+        return cls(step, agent.policy_kind, acting.sizes, blocks, state, scaling=scaling, batch_norm=acting.batch_norm)
 
     def network(self) -> Network:
         """A network with this state; ValueError if the state does not fit."""
-        return rebuilt(self.sizes, self.blocks, self.state)
+        return rebuilt(self.sizes, self.blocks, self.state, batch_norm=self.batch_norm)
 
     def acting(self, actions: Actions) -> Callable[[Floats], Floats]:
         """The deterministic action for an observation, in units of the policy: TD3's output, SAC's mean, DQN's best."""
