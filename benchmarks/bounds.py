@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from peers import DELAY
-from rewirl.agents import ActorCritic, Transitions, WiringOptions
+from rewirl.agents import ActorCritic, SACOptions, TD3Options, Transitions, WiringOptions
 from rewirl.nn import Network, update_each
 from rewirl.topology import SET, Dense
 from update import N_ACT, N_OBS, PAPER, make_agent, timed
@@ -104,6 +104,7 @@ def behind_first(net: Network) -> int:
 
 
 def rest(agent: ActorCritic) -> float:
+    assert isinstance(agent.options, TD3Options | SACOptions)
     adam, tau = agent.options.adam, agent.options.tau
     steps = {name: low(partial(net.step, adam)) for name, net in agent.networks.items()}
     actor = steps.pop("actor")

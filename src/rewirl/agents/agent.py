@@ -31,6 +31,8 @@ class Agent(ABC):
 
     algorithm: ClassVar[str]
     """Its short name, as in the names of methods: td3."""
+    title: ClassVar[str] = ""
+    """Its name in texts, and that of its class for Python users; `algorithm` in capitals unless given."""
     policy_kind: ClassVar[str]
     """How its policy's outputs are read (`policies.file_header.ALGORITHMS`): deterministic as TD3's, Gaussian as SAC's
     or one value for each action as DQN's."""

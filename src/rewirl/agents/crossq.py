@@ -25,6 +25,7 @@ class CrossQAgent(EntropyCritic):
     """
 
     algorithm: ClassVar[str] = "crossq"
+    title: ClassVar[str] = "CrossQ"
     options_class: ClassVar[type[Options]] = CrossQOptions
     has_targets: ClassVar[bool] = False
     options: CrossQOptions

@@ -50,6 +50,11 @@ class Method:
         return self.agent.algorithm
 
     @property
+    def title(self) -> str:
+        """The name of the algorithm in texts."""
+        return self.agent.title or self.algorithm.upper()
+
+    @property
     def options(self) -> type[Options]:
         """The options class of the algorithm."""
         return self.agent.options_class
@@ -57,7 +62,7 @@ class Method:
     @property
     def about(self) -> str:
         """A description in one line."""
-        return f"{self.algorithm.upper()} with {self.phrase or self.rule.phrase}"
+        return f"{self.title} with {self.phrase or self.rule.phrase}"
 
 
 class Catalogue(Mapping[str, Method]):
@@ -112,8 +117,8 @@ register_method(
         "lean-td3",
         TD3Agent,
         SET,
-        defaults={"sparsity": 0.9, "updates_per_step": 2.0, "recycle": 0.0},
-        phrase="a tenth of the links, recycled neurons and two updates per step",
+        defaults={"sparsity": 0.9, "lr": 2e-3, "updates_per_step": 2.0, "recycle": 0.0},
+        phrase="a tenth of the links, twice the learning rate and two updates per step",
     )
 )
 for _prefix, _rule in {"": Dense, "static-": Static, "ds-": SET, "rigl-": RigL}.items():

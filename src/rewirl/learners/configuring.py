@@ -53,7 +53,7 @@ def known_config(
 ) -> RunConfig:
     """The config of an existing run, overridden by the given options."""
     if METHODS[known.method].algorithm != algorithm:
-        right = METHODS[known.method].algorithm.upper()
+        right = METHODS[known.method].title
         raise Refused(f"the run in run_dir is one of {right}: open it with {right}(run_dir=...)")
     given = dict(options) if seed is None else {**options, "seed": seed}
     if wiring is not None:

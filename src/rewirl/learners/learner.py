@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rewirl.agents.methods import method
 from rewirl.envs.creation import EnvLike, close
 from rewirl.errors import Refused
 from rewirl.learners import sb3_names
@@ -146,8 +147,9 @@ class Learner:
         except FileNotFoundError:
             raise Refused(f"there is no agent at {path}") from None
         config, own = file.config, file.policy.metadata.get("own_rule")
-        if (found := config.algorithm) != cls.algorithm:
-            raise Refused(f"{path} holds an agent of {found.upper()}: load it with {found.upper()}.load")
+        if config.algorithm != cls.algorithm:
+            found = method(config.method).title
+            raise Refused(f"{path} holds an agent of {found}: load it with {found}.load")
         if (own is None) != (wiring is None):
             right = f"give your own rule, wiring={own}()" if own else "leave out wiring, which the file has"
             raise Refused(f"{path}: {right}")

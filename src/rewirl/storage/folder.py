@@ -102,9 +102,9 @@ class RunFolder:
         known = found if isinstance(found, dict) else {}
         return {name: known[name] for name, kind in kinds.items() if type(known.get(name)) is kind}
 
-    def in_python(self, algorithm: str) -> str:
+    def in_python(self, title: str) -> str:
         """How to resume, from Python, a run whose environment only Python can provide."""
-        return f"{algorithm.upper()}(env, run_dir={str(self.path)!r}, …).learn(steps)"
+        return f"{title}(env, run_dir={str(self.path)!r}, …).learn(steps)"
 
     def has_policy(self) -> bool:
         """Whether the latest policy exists and is intact."""

@@ -93,7 +93,7 @@ def _source(config: RunConfig, env: EnvLike | None, place: RunFolder) -> Source:
         raise Refused(
             f"there is no task {config.task!r}: the run in {place.path} was started from Python, with its own "
             f"environment or a task registered there; resume it there with "
-            f"{place.in_python(method(config.method).algorithm)}"
+            f"{place.in_python(method(config.method).title)}"
         )
     return config.source(env)
 

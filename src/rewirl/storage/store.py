@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from rewirl.agents.methods import method
 from rewirl.envs.creation import wrappers_of
 from rewirl.envs.task_names import import_flags
 from rewirl.errors import Failed, Stopped
@@ -123,7 +124,7 @@ class FolderStore:
     def how_to_resume(self, run: Run) -> str:
         if isinstance(run.source.env, str):
             return shlex.join(["rewirl", "train", "--resume", str(self.place.path), *import_flags(run.source.env)])
-        return self.place.in_python(run.agent.algorithm)
+        return self.place.in_python(method(run.config.method).title)
 
     def save_policies(self, policy: Policy, is_best: bool) -> None:
         """Writes the latest policy, and the best one if it is that."""

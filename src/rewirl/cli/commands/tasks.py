@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> None:
     """Prints the tasks."""
     published = [name for name in algorithms() if any(name in task.lambdas for task in TASKS.values())]
     numbers = ("obs.", "act.")
-    rows = table("task", *numbers, *(f"λ {name.upper()}" for name in published), "about", right=numbers)
+    rows = table("task", *numbers, *(f"λ {algorithms()[name].title}" for name in published), "about", right=numbers)
     for name, task in TASKS.items():
         shown = (" ".join(f"{value:g}" for value in task.lambdas.get(each, ())) or "–" for each in published)
         rows.add_row(name, *map(str, task.sizes()), *shown, task.phrase)

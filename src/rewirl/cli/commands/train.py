@@ -7,15 +7,13 @@ a bounded Box or a Discrete action. Options that are not given have the paper's 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from rewirl.agents.methods import METHODS, Method, algorithms
-from rewirl.agents.options import Options
 from rewirl.cli.ui.output import only_shown
 from rewirl.cli.ui.parser import Parser, add_fields
 from rewirl.cli.ui.run_plan import plan, sizes, unwirable
@@ -61,16 +59,13 @@ def arguments(parser: Parser) -> None:
     run = parser.add_argument_group("run")
     add_fields(run, RunConfig, [name for name in everything if name not in wiring], _run_default)
     add_fields(parser.add_argument_group("wiring"), RunConfig, wiring, _run_default)
-    shared = list(hints(Options))
-    *others, last = (name.upper() for name in algorithms())
-    add_fields(parser.add_argument_group(f"{', '.join(others)} and {last}"), Options, shared, _shared_default)
-    for algorithm, method in algorithms().items():
-        own = [name for name in hints(method.options) if name not in shared]
-        if not own:
-            continue
-        group = parser.add_argument_group(f"{algorithm.upper()} only")
-        shared += own  # another algorithm may have an option of the same name
-        add_fields(group, method.options, own, partial(_default_of, method.options))
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in dict.fromkeys(name for method in algorithms().values() for name in hints(method.options)):
+        groups.setdefault(tuple(method.title for method in _having(name)), []).append(name)
+    for titles, names in sorted(groups.items(), key=lambda group: -len(group[0])):
+        *others, last = titles
+        group = parser.add_argument_group(f"{', '.join(others)} and {last}" if others else f"{last} only")
+        add_fields(group, _having(names[0])[0].options, names, _option_default)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -172,8 +167,13 @@ def config_file(path: Path) -> dict[str, Any]:
 
 
 def _run_default(name: str) -> str:
+    return _with_methods(name, _usual_default(name))
+
+
+def _with_methods(name: str, usual: str) -> str:
+    """The usual default, and those of methods that have another."""
     own = [f"{each.defaults[name]} for {each.name}" for each in METHODS.values() if name in each.defaults]
-    return ", ".join(filter(None, [_usual_default(name), *own]))
+    return ", ".join(filter(None, [usual, *own]))
 
 
 def _usual_default(name: str) -> str:
@@ -187,17 +187,20 @@ def _usual_default(name: str) -> str:
     return _shown(default_of(RunConfig, name))
 
 
-def _shared_default(name: str) -> str:
-    return _by_algorithm(lambda method: _default_of(method.options, name))
+def _having(option: str) -> list[Method]:
+    """The first method of each algorithm that has this option."""
+    return [method for method in algorithms().values() if option in hints(method.options)]
 
 
-def _default_of(kind: type, name: str) -> str:
-    return _shown(default_of(kind, name))
+def _option_default(name: str) -> str:
+    return _with_methods(
+        name, _by_algorithm(lambda method: _shown(default_of(method.options, name)), among=_having(name))
+    )
 
 
-def _by_algorithm(value_of: Callable[[Method], str]) -> str:
+def _by_algorithm(value_of: Callable[[Method], str], among: Iterable[Method] | None = None) -> str:
     """One default if all algorithms share it, otherwise the default of each."""
-    values = {name.upper(): value_of(method) for name, method in algorithms().items()}
+    values = {method.title: value_of(method) for method in among or algorithms().values()}
     if len(set(values.values())) == 1:
         return next(iter(values.values()))
     return ", ".join(f"{value} for {name}" for name, value in values.items())

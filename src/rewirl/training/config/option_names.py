@@ -32,7 +32,7 @@ def check_known(names: Iterable[str], of_run: Iterable[str], chosen: Method | No
     for name in names:
         if name in known:
             continue
-        others = [algorithm.upper() for algorithm, theirs in own.items() if name in theirs]
+        others = [algorithms()[algorithm].title for algorithm, theirs in own.items() if name in theirs]
         if others and chosen:
             raise ValueError(f"{name} is an option of {others[0]}, which {chosen.name} is not")
         raise ValueError(f"there is no option {name!r}{nearest(name, sorted(known))}")
