@@ -121,3 +121,11 @@ def test_the_python_of_the_api_page_runs_and_shows_every_name(
     # What comments say that is printed, but for returns, which differ from machine to machine.
     for said in re.findall(r"^ *print\(.*\)  # (.*)$", "\n".join(blocks), flags=re.MULTILINE):
         assert any(line.split(", return")[0] == said.split(", return")[0] for line in out), said
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    tests = {str(path.relative_to(ROOT / "tests")) for path in (ROOT / "tests").rglob("test_*.py")}
+    for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]:
+        for named in re.findall(r"[\w/]*test_\w+\.py", page.read_text()):
+            wanted = named.removeprefix("tests/")
+            assert any(test == wanted or test.endswith(f"/{wanted}") for test in tests), f"{page.name}: {named}"

@@ -16,6 +16,7 @@ import pytest
 import tiny
 from waiting import PATIENCE, catches, until, until_it_catches
 
+from rewirl.errors import Failed
 from rewirl.storage import inspect_run, resume, start, verify
 
 KILLS = 60
@@ -176,6 +177,21 @@ def test_sigusr1_saves_and_goes_on(tmp_path: Path, long_run: dict[str, object]) 
     assert inspect_run(tmp_path / "run").state == "stopped"
     with resume(tmp_path / "run") as run:  # a dead process's lock is taken over
         assert run.step > 0
+
+
+def test_a_replay_that_is_truncated_meanwhile(tmp_path: Path, long_run: dict[str, object]) -> None:
+    """The system ends the process (docs/reliability.md): everything else is intact, and the next command names the
+    file."""
+    program = run_program(tmp_path / "run", **long_run)
+    until(lambda: rows_of(tmp_path / "run") > 3, program)
+    program.send_signal(signal.SIGUSR1)
+    until(lambda: newest_step(tmp_path / "run") > 0, program)
+    os.truncate(tmp_path / "run" / "replay.bin", 0)
+    program.communicate(timeout=PATIENCE)
+    assert program.returncode == -signal.SIGBUS
+    assert inspect_run(tmp_path / "run").state == "stopped"
+    with pytest.raises(Failed, match=r"replay\.bin has 0 bytes and should have \d+"):
+        resume(tmp_path / "run")
 
 
 @pytest.mark.parametrize("when", ["rewirl.cli.commands.train", "rewirl.cli.ui.parser"])

@@ -163,7 +163,7 @@ def test_nothing_is_opened_for_writing(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("builtins.open", plain)
     monkeypatch.setattr("io.open", plain)
     for words in commands.on_run(runs / "one", tmp_path / "out").values():
-        if words[0] in ("verify", "list", "inspect", "evaluate", "export"):
+        if words[0] in ("verify", "list", "inspect", "evaluate", "export", "report"):
             assert main(words) == 0, words
     assert not [path for path in opened if path.startswith(str(runs))]
     assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before

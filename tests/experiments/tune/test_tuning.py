@@ -241,6 +241,34 @@ def test_another_search_in_the_folder_is_refused(tmp_path: Path) -> None:
     held.run(poll=0.0)
 
 
+JOURNALS = {
+    "text": b"no journal\n",
+    "not UTF-8": b"\xff\xfe\n",
+    "a list": b"[1]\n",
+    "nothing": b"null\n",
+    "unknown": b'{"op_code": 99}\n',
+    "without a study": b'{"op_code": 0}\n',
+    "deep": b"[" * 100_000 + b"\n",
+    "settings of other types": b'{"op_code":2,"worker_id":"y","study_id":0,"user_attr":{"settings":3}}\n',
+}
+
+
+@pytest.mark.parametrize("kind", JOURNALS)
+def test_a_damaged_journal_is_refused_with_a_sentence(kind: str, tmp_path: Path) -> None:
+    searched(tmp_path, Pretended(by_eta), trials=2)
+    with (tmp_path / "study.journal").open("ab") as journal:
+        journal.write(JOURNALS[kind])
+    with pytest.raises(Refused, match=r"study\.journal is damaged \(\w+: .*\): restore it, or give another folder"):
+        searched(tmp_path, Pretended(by_eta), trials=3)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null")])
+def test_a_journal_that_is_no_file_is_refused(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "study.journal")
+    with pytest.raises(Refused, match=r"is not a regular file|is a symbolic link"):
+        searched(tmp_path, Pretended(by_eta), trials=1)
+
+
 def test_without_optuna_the_way_to_get_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(Refused, match=r"pip install 'rewirl\[tune\]'"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,12 +25,13 @@ from rewirl.experiments.analysis.trained_runs import Floats
 from rewirl.experiments.sweep.progress import ProgressReader
 from rewirl.experiments.sweep.workers import Ending, Workers
 from rewirl.experiments.tune.search_space import Space, configs_of
-from rewirl.files import refuse_link, write_aside
+from rewirl.files import open_file, write_aside
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.lock import Lock, living_holder_of
 from rewirl.training import EvaluationRow
 from rewirl.training.config import RunConfig
 from rewirl.training.signals import Signals
+from rewirl.untrusted import printable
 
 POLL = 0.5
 SAMPLERS = ("random", "tpe")
@@ -113,8 +115,7 @@ class Tuning:
         RunFolder(folder).make()
         self._lock = Lock(folder)
         try:
-            self._study = self._opened()
-            self.trials = [self._known(frozen) for frozen in self._study.get_trials(deepcopy=False)]
+            self._open()
         except BaseException:
             self._lock.release()
             raise
@@ -218,10 +219,29 @@ class Tuning:
 
     # ------------------------------------------------------------------- the files
 
-    def _opened(self) -> Any:
-        refuse_link(self.folder / JOURNAL)
+    def _open(self) -> None:
+        """Reads the study and its trials from the journal, if there is one; refused if that is damaged or belongs to
+        another search."""
+        path = self.folder / JOURNAL
+        os.close(open_file(path, os.O_RDWR | os.O_CREAT))  # not a link or a pipe
+        try:
+            self._study, known, settings = self._study_of(path)
+            if known is not None and known != settings:
+                raise Refused(
+                    f"{self.folder} contains another search ({'; '.join(_differences(known, settings))}): give another "
+                    "folder, or search as before"
+                )
+            self.trials = [self._known(frozen) for frozen in self._study.get_trials(deepcopy=False)]
+        except (Refused, OSError):
+            raise
+        except Exception as error:  # Optuna checks nothing that it reads
+            why = printable(f"{type(error).__name__}: {error}")
+            raise Refused(f"{path} is damaged ({why}): restore it, or give another folder") from error
+
+    def _study_of(self, path: Path) -> tuple[Any, Any, Any]:
+        """The study, its recorded settings (None if it is new), and those of this search."""
         journal = self._optuna.storages.journal
-        storage = self._optuna.storages.JournalStorage(journal.JournalFileBackend(str(self.folder / JOURNAL)))
+        storage = self._optuna.storages.JournalStorage(journal.JournalFileBackend(str(path)))
         steps = int(self.base["steps"])
         warmup = configs_of(self.base, {}, self.seeds)[0].random_steps
         pruner = self._optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=min(warmup, steps))
@@ -236,12 +256,7 @@ class Tuning:
         known = study.user_attrs.get("settings")
         if known is None:
             study.set_user_attr("settings", settings)
-        elif known != settings:
-            raise Refused(
-                f"{self.folder} contains another search ({'; '.join(_differences(known, settings))}): give another "
-                "folder, or search as before"
-            )
-        return study
+        return study, known, settings
 
     def _trial(self, number: int, params: dict[str, Any], handle: Any) -> Trial:
         configs = configs_of(self.base, self.space.options(params), self.seeds)
