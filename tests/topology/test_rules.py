@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rewirl.topology import RULES, SET, Dense, Links, RigL, Rule, Static, erdos_renyi, rules
+from rewirl.topology import RULES, SET, Dense, DenseGradient, Links, RigL, Rule, Static, erdos_renyi, gradients, rules
 from rewirl.topology._checks import BLOCKS
 
 NO_LUCK = np.random.default_rng(0)
@@ -129,6 +129,30 @@ def test_rigl_grows_blocks_by_the_sum_of_their_gradients():
     gradients = f32(9, 3, 0, 9, 0, 1, 0, 2, 1, 0, -2, -2).reshape(4, 3)
     # sums of magnitudes, per input and block of two outputs: (18, 0) (3, 4) (1, 3)
     assert RigL(eta=1).rewire(links, f32(1, 1), NO_LUCK, gradients).grown.tolist() == [3]
+
+
+@pytest.mark.parametrize("block", [1, 2])
+@pytest.mark.parametrize("panel", [1, 100, 1000, 10**6])
+def test_rigl_grows_the_same_panel_by_panel(panel, block, monkeypatch):
+    rng = np.random.default_rng(panel)
+    links = erdos_renyi(40, 30, 300 * block, rng, block)
+    dense = rng.integers(-5, 6, (30, 40)).astype(np.float32)  # many are alike
+    sizes = []
+
+    def read(begin, end):
+        sizes.append((end - begin) * 30)
+        return dense.T[begin:end]
+
+    monkeypatch.setattr(gradients, "PANEL", panel)
+    weights = rng.standard_normal((links.blocks, block)).astype(np.float32)
+    for rule in (RigL(eta=0.5), RigL(eta=0.5, min_links=8)):
+        grown = [
+            rule.rewire(links, weights, np.random.default_rng(0), given).grown
+            for given in (dense, DenseGradient(40, 30, read))
+        ]
+        np.testing.assert_array_equal(*grown)
+    assert sum(sizes) == 2 * dense.size
+    assert max(sizes) <= max(panel, 30)
 
 
 @pytest.mark.parametrize("rule", [SET(eta=1), RigL(eta=1)])

@@ -17,7 +17,7 @@ from rewirl.nn._checks import entry, kind_of, not_a_batch, same_kind
 from rewirl.nn.adam import Adam
 from rewirl.nn.batch_norm import BatchNorm
 from rewirl.nn.initial_weights import initial_weights
-from rewirl.topology import Links, Rule, estimated_moments, moved_births
+from rewirl.topology import DenseGradient, Links, Rule, estimated_moments, moved_births
 
 Floats = NDArray[np.float32]
 Kind = TypeVar("Kind", bound=np.generic)
@@ -219,7 +219,8 @@ class Network:
             if self._counts[layer] == self.sizes[layer] * self.sizes[layer + 1]:
                 continue
             links, weights = self._weighted(layer)
-            gradients = self.dense_gradient(layer) if rule.wants_gradients else None
+            read = self._dense_gradient if rule.takes_panels else self.dense_gradient
+            gradients = read(layer) if rule.wants_gradients else None
             change = rule.rewire(links, weights, rng, gradients)
             if len(change.grown):
                 changes[layer] = change
@@ -235,10 +236,18 @@ class Network:
 
     def dense_gradient(self, layer: int) -> Floats:
         """The dense gradient of a layer from the last backward, for rules that grow by it: (outputs, inputs)."""
+        return self._dense_gradient(layer).whole()
+
+    def _dense_gradient(self, layer: int) -> DenseGradient:
         self._core.ranges(layer)  # refuses a layer that does not exist
-        gradient = np.empty((self.sizes[layer], self.sizes[layer + 1]), dtype=np.float32)
-        self._core.dense_gradient(layer, 0, len(gradient), gradient)
-        return gradient.T
+        n_in, n_out = self.sizes[layer : layer + 2]
+
+        def read(begin: int, end: int) -> Floats:
+            panel = np.empty((end - begin, n_out), dtype=np.float32)
+            self._core.dense_gradient(layer, begin, end, panel)
+            return panel
+
+        return DenseGradient(n_in, n_out, read)
 
     def hidden_outputs(self) -> list[Floats]:
         """Outputs of each hidden layer in the last forward, after its ReLU: (neurons, samples), in memory of the

@@ -3,6 +3,7 @@
 Knows no networks and no reinforcement learning.
 """
 
+from rewirl.topology.gradients import DenseGradient
 from rewirl.topology.initial import DEFAULT_SPARSITY, erdos_renyi, layer_counts, link_counts, wire
 from rewirl.topology.links import Links
 from rewirl.topology.new_links import estimated_moments, moved_births
@@ -14,6 +15,7 @@ __all__ = [
     "SET",
     "Change",
     "Dense",
+    "DenseGradient",
     "DropAndGrow",
     "Links",
     "RigL",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rewirl.topology._checks import Floats, finite_number, float_array, integer_array, whole_number
+from rewirl.topology.gradients import DenseGradient
 from rewirl.topology.links import Links, _owned
 from rewirl.topology.minimum import attainable, droppable, leaves, missing
 
@@ -51,6 +52,8 @@ class Rule:
     """Description of a method with this rule: "TD3 with …"."""
     wants_gradients: ClassVar[bool] = False
     """Whether `rewire` needs the dense gradient of the layer."""
+    takes_panels: ClassVar[bool] = False
+    """Whether that may be a `DenseGradient`, which is computed panel by panel, instead of a matrix."""
     sparse: ClassVar[bool] = True
     """Whether layers are wired sparse to begin with."""
 
@@ -63,7 +66,11 @@ class Rule:
         return self
 
     def rewire(
-        self, links: Links, weights: Floats, rng: np.random.Generator, gradients: Floats | None = None
+        self,
+        links: Links,
+        weights: Floats,
+        rng: np.random.Generator,
+        gradients: Floats | DenseGradient | None = None,
     ) -> Change:
         """The layer's next wiring.
 
@@ -157,7 +164,11 @@ class DropAndGrow(Rule):
         return replace(self, eta=self.eta * share, until=None, anneal=False)
 
     def rewire(
-        self, links: Links, weights: Floats, rng: np.random.Generator, gradients: Floats | None = None
+        self,
+        links: Links,
+        weights: Floats,
+        rng: np.random.Generator,
+        gradients: Floats | DenseGradient | None = None,
     ) -> Change:
         shape = (links.blocks, links.block)
         weights = float_array("weights", weights, shape, (links.count,)).reshape(shape)
@@ -193,7 +204,9 @@ class DropAndGrow(Rule):
         """The `count` blocks to drop, as indices into `links.places`; `weights` is (blocks, block)."""
         return _smallest(_block_sums(np.abs(weights), axis=1), count)
 
-    def choose_growth(self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None) -> Indices:
+    def choose_growth(
+        self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | DenseGradient | None
+    ) -> Indices:
         """The `count` free places that get a link."""
         ranks = rng.choice(links.n_free, count, replace=False, shuffle=False)  # L6
         return links.nth_free(np.sort(ranks))
@@ -250,16 +263,30 @@ class RigL(DropAndGrow):
     name: ClassVar[str] = "rigl"
     phrase: ClassVar[str] = "sparse networks that rewire themselves by gradients (RigL)"
     wants_gradients: ClassVar[bool] = True
+    takes_panels: ClassVar[bool] = True
 
-    def choose_growth(self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | None) -> Indices:
+    def choose_growth(
+        self, links: Links, count: int, rng: np.random.Generator, gradients: Floats | DenseGradient | None
+    ) -> Indices:
         if gradients is None:
             raise ValueError(f"rule {self.name!r} grows by gradients: give the dense gradient of the layer")
-        gradients = float_array("gradients", gradients, (links.n_out, links.n_in))
-        magnitudes = np.abs(gradients).reshape(-1, links.block, links.n_in)
-        # One score per place, in the order of places: input by input, so the transpose. The largest is first.
-        ranked = -_block_sums(magnitudes, axis=1).T.ravel()
-        ranked[links.places] = np.inf  # taken places come last
-        return _smallest(ranked, count)
+        if not isinstance(gradients, DenseGradient):
+            matrix = float_array("gradients", gradients, (links.n_out, links.n_in)).T
+            gradients = DenseGradient(links.n_in, links.n_out, lambda begin, end: matrix[begin:end])
+        per_input = links.n_out // links.block
+        ranks, best = np.empty(0), np.empty(0, dtype=np.int64)
+        for first, panel in gradients.panels():
+            # One score per place, in the order of places: input by input. The largest is first.
+            magnitudes = np.abs(panel).reshape(len(panel), per_input, links.block)
+            ranked = -_block_sums(magnitudes, axis=2).ravel()
+            places = first * per_input + np.arange(len(ranked))
+            begin, end = np.searchsorted(links.places, (places[0], places[-1] + 1))
+            ranked[links.places[begin:end] - places[0]] = np.inf  # taken places come last
+            some = _smallest(ranked, min(count, len(ranked)))
+            ranks, best = np.concatenate([ranks, ranked[some]]), np.concatenate([best, places[some]])
+            chosen = _smallest(ranks, min(count, len(ranks)))
+            ranks, best = ranks[chosen], best[chosen]
+        return best
 
 
 RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Dense, Static, SET, RigL)}
