@@ -122,10 +122,10 @@ void bind_network(nb::module_& m) {
       .def("backward", &Network::backward, "dy"_a, "weights"_a, "begin"_a, "end"_a, Unlocked())
       .def(
           "step",
-          [](Network& net, float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled) {
-            net.step({lr, beta1, beta2, eps, weight_decay, decoupled});
+          [](Network& net, float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled, float sparse_rate) {
+            net.step({lr, beta1, beta2, eps, weight_decay, decoupled, sparse_rate});
           },
-          "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a, Unlocked())
+          "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a, "sparse_rate"_a, Unlocked())
       .def(
           "act",
           [](Network& net, Floats x, FloatsOut y) {
@@ -284,16 +284,16 @@ void bind_each(nb::module_& m) {
   m.def(
       "regress_each",
       [](const std::vector<Network*>& nets, const Batch& x, const Batch& y, float lr, float beta1, float beta2, float eps,
-         float weight_decay, bool decoupled) {
+         float weight_decay, bool decoupled, float sparse_rate) {
         for (const Network* net : nets)
           if (net && net->overwrites(y))
             throw std::invalid_argument("y is a network's own output, which forward overwrites: give it a copy");
         std::vector<std::pair<double, double>> out(nets.size());
         clear_padding(x);
-        for_each_of(nets, [&](Network& net, size_t i) { out[i] = regress(net, x, y, {lr, beta1, beta2, eps, weight_decay, decoupled}); });
+        for_each_of(nets, [&](Network& net, size_t i) { out[i] = regress(net, x, y, {lr, beta1, beta2, eps, weight_decay, decoupled, sparse_rate}); });
         return out;
       },
-      "networks"_a, "x"_a, "y"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a,
+      "networks"_a, "x"_a, "y"_a, "lr"_a, "beta1"_a, "beta2"_a, "eps"_a, "weight_decay"_a, "decoupled"_a, "sparse_rate"_a,
       Unlocked());
   m.def(
       "update_each",

@@ -12,10 +12,10 @@ namespace {
 void adam(const Adam& a, int64_t begin, int64_t end) {
   // Copies of the constants: the compiler would otherwise assume that the stores below change them.
   const float beta1 = a.beta1, beta2 = a.beta2, l2 = a.l2, keep = a.keep, step = a.step_size, c = a.correction, eps = a.eps;
-  float* __restrict w = static_cast<float*>(__builtin_assume_aligned(a.w + begin, 64));
-  float* __restrict m = static_cast<float*>(__builtin_assume_aligned(a.m + begin, 64));
-  float* __restrict v = static_cast<float*>(__builtin_assume_aligned(a.v + begin, 64));
-  const float* __restrict g = static_cast<const float*>(__builtin_assume_aligned(a.g + begin, 64));
+  float* __restrict w = a.w + begin;
+  float* __restrict m = a.m + begin;
+  float* __restrict v = a.v + begin;
+  const float* __restrict g = a.g + begin;
   const int64_t n = end - begin;
   for (int64_t i = 0; i < n; ++i) {
     const float gi = g[i] + l2 * w[i];

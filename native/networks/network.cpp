@@ -304,11 +304,27 @@ void Network::step(const AdamOptions& o) {
   args.beta1 = o.beta1;
   args.beta2 = o.beta2;
   args.l2 = o.decoupled ? 0 : o.weight_decay;
-  args.keep = o.decoupled ? 1 - o.lr * o.weight_decay : 1;
-  args.step_size = float(o.lr / c1);
   args.correction = float(1 / std::sqrt(c2));
   args.eps = o.eps;
-  parallel(padded(size_), kPad, size_ * 16, [&](int64_t begin, int64_t end) { kernels().adam(args, begin, end); });
+  const auto update = [&](double lr, int64_t begin, int64_t end) {
+    if (begin >= end) return;
+    Adam at = args;
+    at.keep = o.decoupled ? float(1 - lr * o.weight_decay) : 1;
+    at.step_size = float(lr / c1);
+    kernels().adam(at, begin, end);
+  };
+  parallel(padded(size_), kPad, size_ * 16, [&](int64_t begin, int64_t end) {
+    // Weights of layers with a rate of their own, and what lies between them: biases, and weights at the common rate.
+    for (const Layer& layer : layers_) {
+      if (o.sparse_rate == 0 || layer.links() == layer.shape.n_in * layer.shape.n_out) continue;
+      const double share = double(layer.links()) / (double(layer.shape.n_in) * layer.shape.n_out);
+      const int64_t from = std::clamp(layer.weight_at, begin, end), to = std::clamp(layer.weight_at + layer.links(), begin, end);
+      update(o.lr, begin, from);
+      update(o.lr / std::pow(share, double(o.sparse_rate)), from, to);
+      begin = to;
+    }
+    update(o.lr, begin, end);
+  });
   weights_changed();
 }
 

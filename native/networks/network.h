@@ -52,6 +52,7 @@ struct AdamOptions {
   float lr, beta1, beta2, eps;
   float weight_decay;
   bool decoupled;  // the decay shrinks weights (AdamW), and is not added to gradients (L2)
+  float sparse_rate;  // weights of a layer with a share p of all links learn at lr / p^sparse_rate
 };
 
 // Sums over the batch run over the padding too, where a forward that saw NaN may have left NaN.

@@ -109,12 +109,14 @@ class Reference:
         self.targets = {name: copy.deepcopy(self.networks[name]) for name in agent.targets}
         o = agent.options
 
-        def adam(parameters):
+        def adam(net: Masked):
+            shares = {id(w): links.count / w.numel() for w, links in zip(net.weights, net.links, strict=True)}
+            rates = [{"params": [p], "lr": o.lr / shares.get(id(p), 1.0) ** o.sparse_rate} for p in net.parameters()]
             return (torch.optim.AdamW if o.decoupled_decay else torch.optim.Adam)(
-                parameters, lr=o.lr, betas=(o.beta1, o.beta2), eps=o.adam_eps, weight_decay=o.weight_decay
+                rates, betas=(o.beta1, o.beta2), eps=o.adam_eps, weight_decay=o.weight_decay
             )
 
-        self.optimizers = {id(net): adam(net.parameters()) for net in self.networks.values()}
+        self.optimizers = {id(net): adam(net) for net in self.networks.values()}
         self.updates = 0
         self.actor_adapts = False
         if isinstance(agent, EntropyCritic) and o.alpha == "auto":

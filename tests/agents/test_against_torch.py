@@ -52,6 +52,7 @@ ALGORITHMS = {
         reference.TorchTD3,
         TD3Options(hidden=HIDDEN, batch=N, layer_norm=True, weight_decay=0.1, decoupled_decay=True),
     ),
+    "td3, rates by share": (TD3Agent, reference.TorchTD3, TD3Options(hidden=HIDDEN, batch=N, sparse_rate=0.5)),
     "sac": (SACAgent, reference.TorchSAC, SACOptions(hidden=HIDDEN, batch=N, lr=1e-3)),
     "sac, learned temperature": (
         SACAgent,

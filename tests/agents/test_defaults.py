@@ -25,6 +25,7 @@ SHARED = {
     "adam_eps": 1e-8,
     "decoupled_decay": False,
     "sparse_init": False,
+    "sparse_rate": 0.0,
     "layer_norm": False,
     "n_step": 1,
     "n_step_from": 0,

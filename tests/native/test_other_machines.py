@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 NATIVE = Path(__file__).parents[2] / "native"
-NETWORKS = [NATIVE / "networks" / name for name in ("wiring.cpp", "network.cpp", "target.cpp")]
+NETWORKS = sorted((NATIVE / "networks").glob("*.cpp"))
 SOURCES = [NATIVE / "kernels/kernels.cpp", *NETWORKS, NATIVE / "updates/losses.cpp", NATIVE / "runtime/runtime.cpp"]
 FLAGS = ["-std=gnu++17", "-O2", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi", "-static"]
 

@@ -60,6 +60,29 @@ def test_many_steps(adam, n, scale, seed):
     assert_follows(net.parameters, in_float32, adam, 2 * steps)  # PyTorch rounds too
 
 
+@pytest.mark.parametrize("adam", [TD3._replace(sparse_rate=1.0), DECOUPLED._replace(sparse_rate=0.5)])
+def test_sparse_layers_learn_at_rates_of_their_own(adam):
+    """Weights of a layer with a share p of all links at lr / p^sparse_rate; biases and dense layers at lr."""
+    rng = np.random.default_rng(0)
+    wiring = [some_links(7, 33, 1, 61, rng), some_links(33, 12, 2, 75, rng), Links.dense(12, 2)]
+    net = Network(wiring, rng)
+    rates = np.full(len(net.parameters), adam.lr)
+    for layer, share in enumerate((61 / (7 * 33), 2 * 75 / (33 * 12), 1.0)):
+        rates[net.slots(layer)] /= share**adam.sparse_rate
+    assert len(set(rates)) == 3
+    weights = [torch.tensor([w], dtype=torch.float64, requires_grad=True) for w in net.parameters]
+    optimizer = in_torch([{"params": [w], "lr": lr} for w, lr in zip(weights, rates, strict=True)], adam)
+    for _ in range(25):
+        gradients = normal(rng, len(net.parameters))
+        net.gradients[...] = gradients
+        net.step(adam)
+        for w, gradient in zip(weights, gradients, strict=True):
+            w.grad = torch.tensor([float(gradient)], dtype=torch.float64)
+        optimizer.step()
+    expected = np.array([w.item() for w in weights])
+    assert_follows(net.parameters, expected, adam._replace(lr=rates.max()), 25)
+
+
 def test_the_bias_correction_fades_over_thousands_of_steps():
     rng = np.random.default_rng(0)
     net = Network([Links.dense(7, 5)], rng)

@@ -51,6 +51,7 @@ def test_every_option_goes_on_bit_by_bit(method: str, tmp_path: Path) -> None:
         "n_step_from": 150,
         "layer_norm": True,
         "sparse_init": True,
+        "sparse_rate": 0.5,
         "decoupled_decay": True,
         "anneal_eta": True,
         "lambdas": None,

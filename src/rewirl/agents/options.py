@@ -99,6 +99,9 @@ class Options:
     """Shrink weights by lr · weight_decay at each update (AdamW) instead of adding the decay to gradients."""
     sparse_init: bool = False
     """Draw initial weights from ±1/√(links into the neuron) instead of ±1/√(inputs of the layer)."""
+    sparse_rate: float = 0.0
+    """The weights of a layer with a share p of all possible links learn at lr / p^X: with fewer links into a neuron, a
+    step of the same length changes its output less."""
     layer_norm: bool = False
     """Normalise the hidden layers of the critics, sample by sample, before their ReLU."""
     n_step: int = 1
@@ -153,7 +156,9 @@ class Options:
     @property
     def adam(self) -> Adam:
         """The optimizer's hyper-parameters."""
-        return Adam(self.lr, self.beta1, self.beta2, self.adam_eps, self.weight_decay, self.decoupled_decay)
+        return Adam(
+            self.lr, self.beta1, self.beta2, self.adam_eps, self.weight_decay, self.decoupled_decay, self.sparse_rate
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

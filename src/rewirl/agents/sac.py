@@ -14,6 +14,7 @@ from rewirl.nn.losses import soft_bellman
 class SACAgent(EntropyCritic):
     """Soft actor-critic with fixed or learned temperature; comments cite the lines of the paper's DS-SAC.
 
+    >>> import numpy as np
     >>> from rewirl.agents import ActionBox, WiringOptions
     >>> box = ActionBox([-2.0], [2.0])
     >>> agent = SACAgent(3, box, SACOptions(hidden=(8, 8), batch=4), WiringOptions(), np.random.default_rng(0))

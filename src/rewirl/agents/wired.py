@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +61,7 @@ class WiredAgent(Agent):
     def _set_rate(self) -> None:
         """The learning rate of this update."""
         if self.options.lr_until is not None:
-            self._adam = replace(self._adam, lr=self.options.lr_at(self.updates))
+            self._adam = self._adam._replace(lr=self.options.lr_at(self.updates))
 
     def _adapt(self, network: Network) -> None:
         if not np.isfinite(network.parameters).all():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Adam:
-    """Hyper-parameters of Adam (Kingma and Ba 2015)."""
+class Adam(NamedTuple):
+    """Hyper-parameters of Adam (Kingma and Ba 2015), in the order in which the core takes them."""
 
     lr: float = 1e-3
     """Learning rate."""
@@ -21,3 +20,5 @@ class Adam:
     """Weight decay."""
     decoupled: bool = False
     """Whether the decay shrinks weights by lr · weight_decay (AdamW), or is added to their gradients (L2)."""
+    sparse_rate: float = 0.0
+    """The weights of a layer with a share p of all possible links learn at lr / p^sparse_rate."""

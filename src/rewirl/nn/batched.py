@@ -43,7 +43,7 @@ def regress_each(networks: Sequence[Network], x: Batch, y: Batch, adam: Adam) ->
     True
     """
     cores = [network._core for network in networks]
-    return _core.regress_each(cores, x, y, adam.lr, adam.beta1, adam.beta2, adam.eps, adam.weight_decay, adam.decoupled)
+    return _core.regress_each(cores, x, y, *adam)
 
 
 def update_each(targets: Sequence[Target], tau: float) -> None:

@@ -101,7 +101,7 @@ class Network:
 
     def step(self, adam: Adam) -> None:
         """One step of Adam along `gradients`."""
-        self._core.step(adam.lr, adam.beta1, adam.beta2, adam.eps, adam.weight_decay, adam.decoupled)
+        self._core.step(*adam)
 
     def act(self, x: Floats) -> Floats:
         """Outputs for one observation, in memory that the next call overwrites."""
