@@ -12,7 +12,7 @@ help:
 	@echo "make mutants   show that the tests catch a list of deliberate faults (about five minutes)"
 	@echo "make fuzz      try new inputs on every reader of untrusted files for ten minutes (SECONDS=600)"
 	@echo "make bench     time one update against dense matrix products and the installed peer libraries"
-	@echo "make results   build the reports on the runs in results/"
+	@echo "make results   build the reports on the runs in results/, in build/report"
 	@echo "make docs      build the documentation site in site/"
 	@echo "make wheel     build a manylinux wheel in dist/ that installs without a compiler"
 	@echo "make clean     remove everything that these targets created"
@@ -41,10 +41,12 @@ fuzz: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/update.py
 
+# The reports are built in build/; the pictures that pages show are kept.
 results: $(VENV)/.dev
-	$(BIN)/rewirl report results/paper-td3 results/no-decay --out results/report --title "rewirl: the paper's comparison" --at 1000000
-	$(BIN)/rewirl report results/paper-td3 results/no-decay --out results/report-300k --title "rewirl: the paper's comparison at 300k steps" --at 300000
-	$(BIN)/rewirl report results/studies --out results/report-studies --title "rewirl: open choices" --at 300000
+	$(BIN)/rewirl report results/paper-td3 results/search/no-decay --out build/report --title "rewirl: the paper's comparison" --at 1000000
+	$(BIN)/rewirl report results/search/studies --out build/report-studies --title "rewirl: open choices" --at 300000
+	cp build/report/figures/curves.png docs/images/curves.png
+	cp build/report-studies/figures/curves-HalfCheetah-v5.png docs/images/studies.png
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
