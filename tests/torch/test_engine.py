@@ -62,8 +62,8 @@ class TorchTD3:
         self.targets = {name: copy.deepcopy(module) for name, module in self.modules.items()}
         o = self.options
         self.optimizers = {
-            name: torch.optim.Adam(module.parameters(), lr=o.lr, weight_decay=o.weight_decay)
-            for name, module in self.modules.items()
+            name: torch.optim.Adam(wiring.parameter_groups(o.lr, o.sparse_rate), weight_decay=o.weight_decay)
+            for name, wiring in self.wirings.items()
         }
 
     def descend(self, name: str, loss: torch.Tensor) -> None:
@@ -120,8 +120,8 @@ WIRINGS = {
 }
 
 
-def run_both(wiring: WiringOptions, seed: int) -> None:
-    options = TD3Options(hidden=HIDDEN, batch=N)
+def run_both(wiring: WiringOptions, seed: int, sparse_rate: float) -> None:
+    options = TD3Options(hidden=HIDDEN, batch=N, sparse_rate=sparse_rate)
     box = ActionBox([-1.0] * N_ACT, [1.0] * N_ACT)
     agent = TD3Agent(N_OBS, box, options, wiring, np.random.default_rng(seed))
     mirror = TorchTD3(agent)
@@ -140,14 +140,16 @@ def run_both(wiring: WiringOptions, seed: int) -> None:
     assert mirror.wirings["actor"].adaptations == (300 // every if every else 0)
 
 
-@pytest.mark.parametrize("wiring", WIRINGS)
-def test_hundreds_of_td3_updates_equal_the_engine(wiring: str) -> None:
+@pytest.mark.parametrize(
+    ("wiring", "sparse_rate"), [*((name, 0.0) for name in WIRINGS), ("set", 1.0), ("rigl, blocks of 2", 0.5)]
+)
+def test_hundreds_of_td3_updates_equal_the_engine(wiring: str, sparse_rate: float) -> None:
     # Rounding leaves the two some 1e-7 apart; whatever is wrong by more shows as 1e-3 (Adam's step) at once. But in
     # about one run of ten a sum ends so close to 0 that rounding decides whether its ReLU is on, and that shows too.
     # So there are three tries: something wrong fails them all.
     for seed in (5, 6, 7):
         try:
-            return run_both(WIRINGS[wiring], seed)
+            return run_both(WIRINGS[wiring], seed, sparse_rate)
         except AssertionError as error:
             failure = error
     raise failure

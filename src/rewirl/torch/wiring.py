@@ -92,6 +92,28 @@ class Wiring:
         """The current links of each sparse layer."""
         return {layer.name: layer.links for layer in self._layers}
 
+    def parameter_groups(self, lr: float, sparse_rate: float = 1.0) -> list[dict[str, Any]]:
+        """The module's parameters for an optimizer such as Adam, with learning rates for few links.
+
+        The weights of a sparse layer with a share p of all possible links learn at lr / p^sparse_rate, everything else
+        at lr. With 1, outputs change as much per step as those of dense layers do (Dey et al. 2024).
+
+        >>> from rewirl.topology import SET
+        >>> net = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 2))
+        >>> wiring = sparsify(net, rule=SET(), lambdas=[1.778], seed=0)
+        >>> groups = wiring.parameter_groups(lr=1e-3)
+        >>> [(group["lr"], len(group["params"])) for group in groups]
+        [(0.001, 3), (0.004, 1)]
+        >>> optimizer = torch.optim.Adam(groups)
+        """
+        lr, sparse_rate = finite_number("lr", lr), finite_number("sparse_rate", sparse_rate)
+        own = {id(layer.weight) for layer in self._layers}
+        rest = [parameter for parameter in self.module.parameters() if id(parameter) not in own]
+        groups: list[dict[str, Any]] = [{"params": rest, "lr": lr}] if rest else []
+        for layer in self._layers:
+            groups.append({"params": [layer.weight], "lr": lr / (1 - layer.links.sparsity) ** sparse_rate})
+        return groups
+
     def after_step(self, optimizer: torch.optim.Optimizer, *, update: int | None = None) -> int:
         """To be called after every `optimizer.step()`; returns the number of replaced links.
 
