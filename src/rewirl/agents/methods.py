@@ -117,8 +117,16 @@ register_method(
         "lean-td3",
         TD3Agent,
         SET,
-        defaults={"sparsity": 0.9, "lr": 2e-3, "updates_per_step": 2.0, "recycle": 0.0},
-        phrase="a tenth of the links, twice the learning rate and two updates per step",
+        defaults={
+            "sparsity": 0.9,
+            "recycle": 0.0,
+            "updates_per_step": 2.0,
+            "lr_schedule": "linear",
+            # Initial weights and rates by a neuron's links: see docs/learning.md.
+            "sparse_init": True,
+            "sparse_rate": 1.0,
+        },
+        phrase="a tenth of the links, learning rates to suit, and two updates per step",
     )
 )
 for _prefix, _rule in {"": Dense, "static-": Static, "ds-": SET, "rigl-": RigL}.items():
