@@ -109,7 +109,12 @@ def test_defaults_of_the_methods(name: str) -> None:
     if name == "lean-td3":
         wanted |= {"sparsity": 0.9, "updates_per_step": 2.0, "recycle": 0.0}
     assert {option: getattr(config, option) for option in wanted} == wanted
-    lean = {"lr_schedule": "linear", "lr_until": 2 * (config.steps - config.random_steps), "sparse_init": True, "sparse_rate": 1.0}
+    lean = {
+        "lr_schedule": "linear",
+        "lr_until": 2 * (config.steps - config.random_steps),
+        "sparse_init": True,
+        "sparse_rate": 1.0,
+    }
     options = lean if name == "lean-td3" else {}
     assert config.options == {kind.algorithm: kind.options for kind in METHODS.values()}[algorithm](**options)
 

@@ -22,7 +22,7 @@ def test_help_has_the_demos_own_defaults(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["demo", "--help"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "[METHOD TASK]" in out
-    for name, value in (("METHOD", "ds-td3"), ("TASK", "HalfCheetah-v5"), ("--seed N", 3), ("--steps N", 60000)):
+    for name, value in (("METHOD", "lean-td3"), ("TASK", "HalfCheetah-v5"), ("--seed N", 3), ("--steps N", 80000)):
         assert f"(default: {value})" in out.split(f" {name} ", 1)[1][:300], name
     assert "(default: runs/demo/seed3;" in out
 
@@ -40,7 +40,7 @@ def test_a_file_wins_over_the_demo_and_flags_over_the_file(capsys: pytest.Captur
     [
         ({}, "seed3"),
         ({"seed": 2, "threads": 2}, "seed2"),
-        ({"sparsity": 0.9}, "seed3-sparsity0.9"),
+        ({"sparsity": 0.8}, "seed3-sparsity0.8"),
         ({"steps": 1000, "lambdas": (3, 4.5)}, "seed3-steps1000-lambdas3-4.5"),
         ({"method": "sac", "task": "Hopper-v5"}, "sac-Hopper-v5-seed3"),
     ],

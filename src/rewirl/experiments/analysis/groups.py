@@ -15,7 +15,7 @@ from rewirl.experiments.analysis.number_format import steps_text
 from rewirl.experiments.analysis.smoothing import smoothed
 from rewirl.experiments.analysis.trained_runs import Floats, Ints, TrainedRun
 from rewirl.experiments.paper.published import TASKS
-from rewirl.training.config import BY_LENGTH, LINKS, REWIRING, RunConfig
+from rewirl.training.config import LINKS, REWIRING, RunConfig
 
 NO_VARIANT = RunConfig.FREE | {"method", "task", "seed", "eval_every", "eval_episodes"}
 """Fields of a config that do not define a variant of a method."""
@@ -162,16 +162,13 @@ def settings_of(run: TrainedRun) -> Settings:
     given = run.config.items()
     default = RunConfig.resolve(method=run.config.method, task=run.config.task).items()
     default.setdefault("adapt_every", RunConfig.adapt_every)  # a method that never rewires has it only if it recycles
-    # Settings that follow from the length of a run do not count as differences if they are the default for it.
-    by_length = RunConfig.resolve(**{name: value for name, value in given.items() if name not in BY_LENGTH}).items()
+    by_length = run.config.by_length()
     if run.start is not None:
         given = {**given, "initial_samples": run.start}
     return tuple(
         (name, value)
         for name, value in given.items()
-        if name not in NO_VARIANT
-        and default.get(name) != value
-        and not (name in BY_LENGTH and by_length.get(name) == value)
+        if name not in NO_VARIANT and name not in by_length and default.get(name) != value
     )
 
 

@@ -278,6 +278,12 @@ class RunConfig:
             idle |= set(LINKS)
         return {n: value for n, value in (flat | asdict(self.options)).items() if value is not None and n not in idle}
 
+    def by_length(self) -> set[str]:
+        """Names of the settings that have their default for this number of steps."""
+        items = self.items()
+        defaults = {name: self.of_length(self.steps, {*BY_LENGTH} - {name}).items().get(name) for name in BY_LENGTH}
+        return {name for name in BY_LENGTH if name in items and items[name] == defaults[name]}
+
     def differences(self, other: RunConfig) -> list[str]:
         """Differences that make `other` a different run, one line each; empty if it may resume this one."""
         mine, theirs = self.items(), other.items()
