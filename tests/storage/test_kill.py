@@ -218,7 +218,8 @@ def test_a_signal_after_the_run_does_not_end_it(module: str, tmp_path: Path) -> 
     program = f"""
 import os, runpy, signal, sys
 class Late:
-    def __del__(self, pid=os.getpid(), kill=os.kill, say=os.write, number=int(signal.SIGUSR1)):  # globals are gone by then
+    # As defaults, because globals are gone by then.
+    def __del__(self, pid=os.getpid(), kill=os.kill, say=os.write, number=int(signal.SIGUSR1)):
         kill(pid, number)
         say(1, b"survived")
 sys.argv = ["rewirl", "methods"]

@@ -54,13 +54,22 @@ class FolderStore:
     def folder(self) -> Path:
         return self.place.path
 
-    def open_tables(self, run: Run, evaluations: bytes = b"", progress: bytes = b"", diagnostics: bytes = b"") -> bool:
-        """Restores the files to their content at a checkpoint, or to nothing; False if the wiring log has gaps."""
-        run.log.rows = parse(EvaluationRow, evaluations) if evaluations else []
-        run.log.diagnostics = parse(DiagnosticsRow, diagnostics) if diagnostics else []
-        self._evaluations.begin(evaluations)
-        self._diagnostics.begin(diagnostics)
-        self._progress.begin(progress)
+    def open_tables(
+        self,
+        run: Run,
+        evaluations: bytes | None = None,
+        progress: bytes | None = None,
+        diagnostics: bytes | None = None,
+    ) -> bool:
+        """Restores the files to their content at a checkpoint, or to nothing; False if the wiring log has gaps.
+        ValueError if the content is invalid."""
+        run.log.rows = [] if evaluations is None else parse(EvaluationRow, evaluations)
+        run.log.diagnostics = [] if diagnostics is None else parse(DiagnosticsRow, diagnostics)
+        if progress is not None:
+            parse(Episode, progress)
+        self._evaluations.begin(evaluations or b"")
+        self._diagnostics.begin(diagnostics or b"")
+        self._progress.begin(progress or b"")
         self._wiring = WiringLog(self.place.wiring if run.costs.sparsity else None)
         return self._wiring.begin(run.agent.networks, len(run.log.rows) + len(run.log.pending))
 
@@ -111,7 +120,7 @@ class FolderStore:
             "progress.csv": self._progress.content(),
         }
         if self.best is not None:
-            files["best_policy.safetensors"] = self.best
+            files[checkpoint.BEST] = self.best
         self._wiring.sync()
         path = checkpoint.save(self.place.checkpoints, run.step, state, files, wrappers_of(run.loop.env.env))
         self.last_step, self.last_pending = run.step, bool(run.log.pending)
