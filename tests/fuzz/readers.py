@@ -23,7 +23,8 @@ from unittest import mock
 from rewirl.errors import Refused
 from rewirl.experiments import parse_grid
 from rewirl.experiments.analysis.trained_runs import read_evaluations
-from rewirl.experiments.tune import SearchSpace, Tuning
+from rewirl.experiments.tune.search_space import Space
+from rewirl.experiments.tune.tuning import Tuning
 from rewirl.learners.agent_file import read_agent
 from rewirl.policies import Policy, sealed_file
 from rewirl.storage import checkpoint, wiring_log
@@ -37,6 +38,9 @@ from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.untrusted import decoded, from_json, from_toml
 
 CORPUS = Path(__file__).parent / "corpus"
+SEARCHED = {"method": "ds-td3", "task": "Pendulum-v1", "steps": 500, "eval_every": 100, "random_steps": 100}
+SPACE = Space(((0.5, 2.0), (1.0, 3.0)), (0.05, 0.3), (20, 50))
+"""A search, for its journal."""
 ATTACKS = Path(__file__).parents[1] / "attacks"
 ALLOWED = (ValueError, Refused, Damaged)
 SECONDS, MEMORY = 20, 1 << 30
@@ -106,8 +110,7 @@ def _journal(content: bytes) -> object:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     (folder / "study.journal").write_bytes(content)
-    base = {"method": "ds-td3", "task": "Pendulum-v1", "steps": 12_000}
-    tuning = Tuning(base, SearchSpace(((0.1, 0.8), (0.1, 0.8))), folder, mock.Mock(), trials=1, seeds=[0])
+    tuning = Tuning(SEARCHED, SPACE, folder, mock.Mock(), trials=1)
     tuning._lock.release()
     return tuning
 

@@ -19,7 +19,7 @@ def test_every_reader_has_a_corpus() -> None:
 @pytest.mark.parametrize("reader", READERS)
 def test_no_input_is_more_than_refused(reader: str) -> None:
     stored = seeds(reader)
-    tried = 500 if reader == "journal" else 5000
+    tried = 2000 if reader == "journal" else 5000
     with little_memory():
         for content in (*stored, *islice(mutations(stored, random.Random(7)), tried)):
             error = fault(reader, content)
