@@ -93,7 +93,7 @@ def _resealed(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
     """A reader of sealed files that finds every seal correct."""
 
     def reader(content: bytes) -> object:
-        with mock.patch.object(sealed_file, "_sha256", lambda *_: _Fits()):
+        with mock.patch.object(sealed_file, "_sha256", return_value=_Fits()):
             return read(content)
 
     return reader
