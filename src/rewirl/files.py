@@ -93,7 +93,7 @@ def refuse_link(path: Path, within: int | None = None) -> None:
     """Refused if there is a symbolic link where rewirl is about to write or delete."""
     try:
         mode = os.stat(_in(path, within), dir_fd=within, follow_symlinks=False).st_mode
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     if stat.S_ISLNK(mode):
         raise Refused(f"{path} is a symbolic link: rewirl does not write or delete through links; move it away")

@@ -17,6 +17,9 @@ from in_memory import new_folder
 from unprivileged import as_normal_user
 
 from rewirl.cli import main
+from rewirl.experiments.analysis.comparison import compare
+from rewirl.experiments.analysis.trained_runs import load
+from rewirl.experiments.analysis.wiring.study import studies
 from rewirl.storage import inspect_run, list_runs, resume, start, verify
 from rewirl.training.measurements import EvaluationRow
 
@@ -204,6 +207,25 @@ def test_whatever_is_in_place_of_any_entry(
             assert "Errno" not in said.out + said.err, (entry, name)
             assert len([line for line in said.err.splitlines() if line.startswith("rewirl:")]) == (code != 0)
             assert "two" in said.out or name != "list", entry
+        for path in (tmp_path / "runs" / "one", *(tmp_path / "runs" / "one").glob("checkpoint/**")):
+            path.chmod(0o755)
+        shutil.rmtree(tmp_path / "runs")
+
+
+@pytest.mark.parametrize("spoil", [pipe, folder, unreadable, listable_only])
+def test_whatever_is_in_place_of_any_entry_a_report_has_the_other_run(
+    spoil: Callable[[Path], None], stopped: Path, tmp_path: Path
+) -> None:
+    for entry in sorted(path.relative_to(stopped) for path in (stopped / "one").rglob("*")):
+        shutil.copytree(stopped, tmp_path / "runs")
+        spoil(tmp_path / "runs" / entry)
+        with as_normal_user(), not_waiting():
+            comparison = compare(load([tmp_path / "runs"]))
+            notes = [*comparison.notes, *(note for group in comparison.groups for note in studies(group)[1])]
+        assert any(run.folder.name == "two" for run in comparison.runs), entry
+        wanted = ("wiring.bin", "evaluations.csv", "config.toml")  # files as listable_only are files as usual
+        if entry.name in wanted and entry.parent.name == "one" and spoil is not listable_only:
+            assert any("one" in note or "seed 0" in note for note in notes), (entry, notes)
         for path in (tmp_path / "runs" / "one", *(tmp_path / "runs" / "one").glob("checkpoint/**")):
             path.chmod(0o755)
         shutil.rmtree(tmp_path / "runs")

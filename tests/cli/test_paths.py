@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import commands
 import pytest
@@ -13,7 +17,7 @@ import tiny
 from rewirl.cli import main
 from rewirl.errors import Failed, Refused
 from rewirl.files import to_json
-from rewirl.storage import start
+from rewirl.storage import resume, start
 from rewirl.untrusted import printable
 
 NAMES = ["[red]x[/red]", "[/]", "$x$", "a b", "λ", "\\[x]"]
@@ -94,6 +98,52 @@ def test_a_run_folder_that_is_none(tmp_path: Path) -> None:
         start(tiny.config(), tmp_path / "file" / "run")
     assert not (tmp_path / "nowhere").exists()
     assert (tmp_path / "file").read_bytes() == b"dear"
+
+
+@pytest.mark.parametrize("how", ["moved", "deleted"])
+def test_a_folder_that_is_gone_at_any_system_call_of_a_checkpoint(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start(tiny.config(), tmp_path / "whole") as run:
+        run.train(110)
+    said: list[tuple[str, int]] = []
+    for n in range(1, 99):
+        place = tmp_path / f"run{n}"
+        shutil.copytree(tmp_path / "whole", place)
+        calls = 0
+
+        def counted(real: Callable[..., Any], place: Path = place, n: int = n) -> Callable[..., Any]:
+            def call(*given: Any, **more: Any) -> Any:
+                nonlocal calls
+                calls += 1
+                if calls == n:
+                    place.rename(place.with_name("gone")) if how == "moved" else remove(place)
+                return real(*given, **more)
+
+            return call
+
+        with resume(place) as run:
+            run.train(112)
+            with monkeypatch.context() as patch:
+                for name in ("open", "mkdir", "rename", "statvfs", "stat", "listdir", "scandir"):
+                    patch.setattr(os, name, counted(getattr(os, name)))
+                try:
+                    run.checkpoint()
+                except Failed as error:
+                    said.append((str(error).partition(" was ")[2], error.exit_code))
+            with suppress(Failed):
+                run.close()
+        shutil.rmtree(tmp_path / "gone", ignore_errors=True)
+        shutil.rmtree(place, ignore_errors=True)
+        if calls < n:
+            break
+    assert len(said) > 5
+    assert set(said) == {("moved or deleted while it was in use: put it back and resume", 1)}, "never a full disk"
+
+
+def remove(folder: Path) -> None:
+    """As another process does, whose system calls are not counted."""
+    subprocess.run(["rm", "-r", str(folder)], check=True)
 
 
 def test_a_folder_that_is_moved_while_training(tmp_path: Path) -> None:

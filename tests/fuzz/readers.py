@@ -1,24 +1,32 @@
 """Every reader of bytes that anyone may have written, as a function of one file's content.
 
-A reader returns or raises one of its errors; anything else, a crash or a hang is a fault. As a program,
+A reader returns or raises one of its errors. Anything else, a crash, a hang or much memory is a fault. As a program,
 `python tests/fuzz/readers.py SECONDS` (`make fuzz`) tries new inputs for that long and stores those that fail.
+Readers that end with "resealed" get each input with a correct hash: whoever can write a file can also write its hash.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
+import resource
+import shutil
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 from rewirl.errors import Refused
 from rewirl.experiments import parse_grid
 from rewirl.experiments.analysis.trained_runs import read_evaluations
+from rewirl.experiments.tune.search_space import Space
+from rewirl.experiments.tune.tuning import Tuning
 from rewirl.learners.agent_file import read_agent
-from rewirl.policies import Policy
+from rewirl.policies import Policy, sealed_file
 from rewirl.storage import checkpoint, wiring_log
 from rewirl.storage.checkpoint import Damaged
 from rewirl.storage.folder import RunFolder, inspect_run
@@ -30,7 +38,13 @@ from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.untrusted import decoded, from_json, from_toml
 
 CORPUS = Path(__file__).parent / "corpus"
+SEARCHED = {"method": "ds-td3", "task": "Pendulum-v1", "steps": 500, "eval_every": 100, "random_steps": 100}
+SPACE = Space(((0.5, 2.0), (1.0, 3.0)), (0.05, 0.3), (20, 50))
+"""A search, for its journal."""
+ATTACKS = Path(__file__).parents[1] / "attacks"
 ALLOWED = (ValueError, Refused, Damaged)
+SECONDS, MEMORY = 20, 1 << 30
+"""What reading one small input may take, at most."""
 WORDS = (
     b"a." * 99,
     b"1e999",
@@ -68,12 +82,49 @@ def _run_folder(content: bytes) -> object:
     return inspect_run(FOLDER), holder_of(FOLDER), read_about(FOLDER / "about.json"), RunFolder(FOLDER).read_status()
 
 
+class _Fits:
+    """A hash that no hash differs from."""
+
+    def __ne__(self, other: object) -> bool:
+        return False
+
+
+def _resealed(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    """A reader of sealed files that finds every seal correct."""
+
+    def reader(content: bytes) -> object:
+        with mock.patch.object(sealed_file, "_sha256", return_value=_Fits()):
+            return read(content)
+
+    return reader
+
+
+def _manifest_resealed(content: bytes) -> object:
+    text = content.rpartition(b"# ")[0]
+    return checkpoint._entries(Path("MANIFEST"), text + f"# {checkpoint.sha256(text)}\n".encode())
+
+
+def _journal(content: bytes) -> object:
+    """The journal of a search, opened by the same search."""
+    folder = FOLDER / "search"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / "study.journal").write_bytes(content)
+    tuning = Tuning(SEARCHED, SPACE, folder, mock.Mock(), trials=1)
+    tuning._lock.release()
+    return tuning
+
+
 # In memory, where there is such a place. Removed at the end.
 _made = tempfile.TemporaryDirectory(prefix="rewirl-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
 FOLDER = Path(_made.name)
 READERS: dict[str, Callable[[bytes], object]] = {
     "policy": _of_file(Policy.load, "policy.safetensors"),
     "agent": _of_file(read_agent, "agent.safetensors"),
+    "policy-resealed": _resealed(_of_file(Policy.load, "policy.safetensors")),
+    "agent-resealed": _resealed(_of_file(read_agent, "agent.safetensors")),
+    "manifest-resealed": _manifest_resealed,
+    "journal": _journal,
     "manifest": lambda content: checkpoint._entries(Path("MANIFEST"), content),
     "values": lambda content: checkpoint.parse_values("run.json", content),
     "arrays": lambda content: checkpoint.parse_arrays("state.safetensors", content),
@@ -89,9 +140,14 @@ READERS: dict[str, Callable[[bytes], object]] = {
 }
 
 
+NEVER_REFUSES = ("folder",)
+
+
 def seeds(reader: str) -> list[bytes]:
-    """The stored inputs of a reader."""
-    return [path.read_bytes() for path in sorted((CORPUS / reader).iterdir())]
+    """The stored inputs of a reader: a valid one first."""
+    name = reader.removesuffix("-resealed")
+    folders = [CORPUS / name, *(folder for folder in [ATTACKS / name] if folder.is_dir())]
+    return [path.read_bytes() for folder in folders for path in sorted(folder.iterdir())]
 
 
 def mutations(stored: list[bytes], rng: random.Random) -> Iterator[bytes]:
@@ -112,12 +168,41 @@ def mutations(stored: list[bytes], rng: random.Random) -> Iterator[bytes]:
 def fault(reader: str, content: bytes) -> Exception | None:
     """What a reader raised that it must not."""
     try:
-        READERS[reader](content)
-    except ALLOWED:
-        pass
+        with _in_time():
+            READERS[reader](content)
     except Exception as error:
-        return error
+        return None if isinstance(error, ALLOWED) and reader not in NEVER_REFUSES else error
     return None
+
+
+class Hung(Exception):
+    """A reader took too long."""
+
+
+@contextmanager
+def _in_time() -> Iterator[None]:
+    def hung(*_: object) -> None:
+        raise Hung(f"it takes more than {SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, hung)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """A MemoryError for a reader that allocates what an input claims."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def main(seconds: float) -> int:
@@ -131,7 +216,7 @@ def main(seconds: float) -> int:
             tried += 1
             if error := fault(reader, content):
                 found += 1
-                path = CORPUS / reader / f"fault-{hashlib.sha256(content).hexdigest()[:12]}"
+                path = CORPUS / reader.removesuffix("-resealed") / f"fault-{hashlib.sha256(content).hexdigest()[:12]}"
                 path.write_bytes(content)
                 print(f"{path}: {type(error).__name__}: {error}")
         print(f"{reader}: {tried} inputs")
@@ -139,4 +224,5 @@ def main(seconds: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0))
+    with little_memory():
+        sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 60.0))

@@ -63,6 +63,7 @@ def _cores() -> list[str]:
 def compiled(tree: Path) -> None:
     """The core of a tree, in place of the copied one."""
     target = tree / "wheel"
+    shutil.rmtree(target, ignore_errors=True)  # pip would keep what an earlier fault left there
     words = ["pip", "install", "--quiet", "--no-deps", "--target", str(target), str(tree)]
     subprocess.run([sys.executable, "-m", *words], check=True)
     for library in (target / "rewirl").glob("_core*.so"):
@@ -80,11 +81,13 @@ def main(wanted: list[str]) -> int:
         for mutant in chosen:
             file = tree / mutant["file"]
             before, libraries = file.read_text(), {lib: lib.read_bytes() for lib in (tree / "src/rewirl").glob("*.so")}
-            if mutant["search"] not in before:
-                raise SystemExit(f"{mutant['name']}: {mutant['file']} does not have the line that it changes")
+            if before.count(mutant["search"]) != 1:
+                raise SystemExit(f"{mutant['name']}: {mutant['file']} does not have the line that it changes, once")
             file.write_text(before.replace(mutant["search"], mutant["replace"]))
             if mutant["file"].startswith("native/"):
                 compiled(tree)
+                if all(library.read_bytes() == content for library, content in libraries.items()):
+                    raise SystemExit(f"{mutant['name']}: the compiled core is the one without the fault")
             caught = bool(failure(tree, mutant["tests"]))
             file.write_text(before)
             for library, content in libraries.items():

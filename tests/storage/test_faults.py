@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -177,10 +178,38 @@ def test_locks_of_dead_processes_are_taken_over(tmp_path: Path) -> None:
     Lock(tmp_path).release()
 
 
-def test_locks_of_living_processes_are_respected_without_flock(tmp_path: Path) -> None:
+def test_locks_of_living_processes_are_respected_without_flock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(fd: int, what: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))  # as on some network storage
+
+    monkeypatch.setattr(fcntl, "flock", flock)
     write_lock(tmp_path)
     with pytest.raises(Refused, match="in use"):
         Lock(tmp_path)
+    write_lock(tmp_path, started=1)
+    Lock(tmp_path).release()
+
+
+@pytest.mark.parametrize("flock", [True, False])
+def test_a_stranger_cannot_lock_a_run_folder(flock: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copied or forged file never blocks a resume for longer than a heartbeat is fresh."""
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    ahead = time.time() + 10**8
+
+    def no_flock(fd: int, what: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    if not flock:
+        monkeypatch.setattr(fcntl, "flock", no_flock)
+    write_lock(tmp_path, pid=dead.pid, started=-1)
+    Lock(tmp_path).release()
+    write_lock(tmp_path, host="elsewhere")
+    os.utime(tmp_path / "lock", (ahead, ahead))
+    Lock(tmp_path).release()
+    if flock:  # a process that lives, but does not hold it
+        write_lock(tmp_path, pid=os.getppid(), started=start_of(os.getppid()))
+        Lock(tmp_path).release()
 
 
 def test_locks_of_other_machines_hold_as_long_as_they_show_life(tmp_path: Path) -> None:

@@ -218,8 +218,10 @@ def test_a_signal_after_the_run_does_not_end_it(module: str, tmp_path: Path) -> 
     program = f"""
 import os, runpy, signal, sys
 class Late:
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGUSR1)
+    # As defaults, because globals are gone by then.
+    def __del__(self, pid=os.getpid(), kill=os.kill, say=os.write, number=int(signal.SIGUSR1)):
+        kill(pid, number)
+        say(1, b"survived")
 sys.argv = ["rewirl", "methods"]
 sys.late = Late()  # deleted with the last modules
 from rewirl.cli import main
@@ -231,3 +233,4 @@ else:
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "ds-td3" in done.stdout
+    assert done.stdout.endswith("survived"), "the signal was sent"

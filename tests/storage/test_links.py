@@ -179,10 +179,13 @@ def test_a_command_that_fails_writes_all_or_nothing(
     name: str, there_before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With a disk that is full at the n-th file, for every n."""
-    run, out = tiny.train(tmp_path / "run", task="Pendulum-v1", steps=300, hidden=(4, 4)).folder, tmp_path / "out"
+    run, out = (
+        tiny.train(tmp_path / "run", task="Pendulum-v1", steps=300, hidden=(4, 4)).folder,
+        tmp_path / "new" / "out",
+    )
     assert run
     if there_before:
-        out.mkdir()
+        out.mkdir(parents=True)
     real, left = files.write_new, 0
 
     def write_new(path: Path, content: bytes) -> None:
@@ -202,6 +205,7 @@ def test_a_command_that_fails_writes_all_or_nothing(
         assert code == 1
         assert "No space left on device" in said
         assert not [path for path in out.rglob("*") if path.is_file()]
+        assert out.exists() == there_before
     assert (code, limit) == (0, 3 if name == "export c" else 1)
 
 

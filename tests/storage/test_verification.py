@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import tiny
+from in_memory import new_folder
 
 from rewirl.cli import main
 from rewirl.errors import Failed, Refused
@@ -195,17 +198,78 @@ def test_an_intact_run_has_no_faults_while_it_is_training(tmp_path: Path) -> Non
         process.communicate()
 
 
-def test_numbers_that_are_not_finite_are_found(tmp_path: Path) -> None:
-    with start(tiny.config(), tmp_path / "run") as run:
+@pytest.fixture(scope="module")
+def stopped() -> Iterator[Path]:
+    folder = new_folder()
+    with start(tiny.config(), folder / "run") as run:
         run.train(330)
-    for path in checkpoint.found(tmp_path / "run" / "checkpoint"):
-        files = checkpoint.read(path)
-        arrays = safetensors.numpy.load(files["state.safetensors"])
-        arrays["agent.actor.parameters"][3] = np.nan
+    yield folder / "run"
+    shutil.rmtree(folder)
+
+
+def resealed(run: Path, change: Callable[[dict[str, bytes]], object]) -> None:
+    """Changes the files of all checkpoints, with correct hashes, as anyone can."""
+    for path in checkpoint.found(run / "checkpoint"):
+        files = dict(checkpoint.read(path))
+        change(files)
         shutil.rmtree(path)
-        resealed = {**files, "state.safetensors": safetensors.numpy.save(arrays)}
-        checkpoint.write(path.parent, checkpoint.step_of(path), resealed)
-    assert all("agent.actor.parameters that are not finite" in problem for problem in verify(tmp_path / "run"))
-    assert len(verify(tmp_path / "run")) == 2
-    with pytest.raises(Failed, match="not finite"):
+        checkpoint.write(path.parent, checkpoint.step_of(path), files)
+
+
+CHECKPOINT = ("run.json", "state.safetensors", "config.toml", "evaluations.csv", "progress.csv", "diagnostics.csv")
+
+
+def test_these_are_all_files_of_a_checkpoint(stopped: Path) -> None:
+    for path in checkpoint.found(stopped / "checkpoint"):
+        assert checkpoint.read(path).keys() == {*CHECKPOINT, "best_policy.safetensors"}
+
+
+@pytest.mark.parametrize("name", [*CHECKPOINT, "best_policy.safetensors", "another.txt"])
+@pytest.mark.parametrize("content", [None, b"", b"\x80\x04.", b"garbage\n", bytes(1000)])
+def test_correct_hashes_do_not_make_a_file_intact(
+    name: str, content: bytes | None, stopped: Path, tmp_path: Path
+) -> None:
+    """Every file of a checkpoint, missing or with other content, is found, and none reaches the run folder."""
+    if content is None and name in ("diagnostics.csv", "best_policy.safetensors", "another.txt"):
+        return  # not in every checkpoint
+    shutil.copytree(stopped, tmp_path / "run")
+    resealed(tmp_path / "run", lambda files: files.pop(name) if content is None else files.update({name: content}))
+    found = verify(tmp_path / "run")
+    assert len(found) == 2
+    assert all("checkpoint/step-" in problem for problem in found)
+    with pytest.raises((Failed, Refused)):
+        resume(tmp_path / "run")
+    for file in ("best_policy.safetensors", "evaluations.csv", "progress.csv", "diagnostics.csv", "config.toml"):
+        assert (tmp_path / "run" / file).read_bytes() == (stopped / file).read_bytes(), file
+
+
+@pytest.mark.parametrize("name", ["status.json", "about.json"])
+@pytest.mark.parametrize("content", [b"", b"1e999", b"7", b"\xff"])
+def test_files_that_nothing_depends_on_are_checked_as_well(
+    name: str, content: bytes, stopped: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(stopped, tmp_path / "run")
+    assert verify(tmp_path / "run") == []
+    (tmp_path / "run" / name).write_bytes(content)
+    assert [name in problem for problem in verify(tmp_path / "run")] == [True]
+
+
+@pytest.mark.parametrize("method", ["ds-td3", "ds-sac", "ds-crossq"])
+def test_numbers_that_are_not_finite_are_found(method: str, tmp_path: Path) -> None:
+    """NaN in every array of every agent; an infinite number in every weight."""
+    with start(tiny.config(method=method, eval_every=0), tmp_path / "run") as run:
+        run.train(330)
+    files = checkpoint.read(checkpoint.found(tmp_path / "run" / "checkpoint")[0])
+    arrays = safetensors.numpy.load(files["state.safetensors"])
+    floats = {name for name, array in arrays.items() if array.dtype.kind == "f" and array.size}
+    weights = {name for name in floats if re.search(r"\.(parameters|weights|bias|mean|variance)(\.\d+)?$", name)}
+    assert {name.split(".")[1] for name in weights} >= {"actor", "critic1", "critic2"}
+    cases = [(name, np.nan) for name in floats] + [(name, -np.inf) for name in weights]
+    for name, bad in cases:
+        changed = {**arrays, name: arrays[name].copy()}
+        changed[name].flat[-1] = bad
+        content = safetensors.numpy.save(changed)
+        resealed(tmp_path / "run", lambda files, content=content: files.update({"state.safetensors": content}))
+        assert any("finite" in problem for problem in verify(tmp_path / "run")), (name, bad)
+    with pytest.raises(Failed, match="finite"):
         resume(tmp_path / "run")

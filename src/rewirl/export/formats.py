@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rewirl.export.c_source import CExport, export_c
 from rewirl.export.errors import ExportError
 from rewirl.export.onnx_graph import OnnxExport, export_onnx
+from rewirl.export.output_folder import no_new_folders
 from rewirl.policies.policy import Policy
 
 FORMS = ("c", "onnx")
@@ -39,10 +40,13 @@ def export(
     if to == "c":
         if sparse:
             raise ExportError("--sparse is for ONNX: C source always contains links only")
-        return export_c(policy, out, name, dtype, observations)
+        with no_new_folders(Path(out)):
+            return export_c(policy, out, name, dtype, observations)
     if dtype != "f32":
         raise ExportError(f"weights of type {dtype!r} are for C source: ONNX uses f32")
     if not name or Path(name).name != name:
         raise ExportError(f"{name!r} cannot be a file name: use one without folders")
     out = Path(out)
-    return export_onnx(policy, out if out.suffix == ".onnx" and not out.is_dir() else out / f"{name}.onnx", sparse)
+    file = out if out.suffix == ".onnx" and not out.is_dir() else out / f"{name}.onnx"
+    with no_new_folders(file.parent):
+        return export_onnx(policy, file, sparse)

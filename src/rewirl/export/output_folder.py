@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rewirl.export.errors import ExportError
@@ -17,16 +18,26 @@ def refuse_folder(path: Path) -> None:
 
 def prepare_folder(folder: Path) -> Path:
     """`folder`, created if necessary; refused before any work if it is not writable."""
-    new = not folder.exists()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        with no_new_folders(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
     except OSError as error:
-        if new:
-            with suppress(OSError):
-                folder.rmdir()
         raise ExportError(
             f"cannot write to {folder}: {error.strerror}; give a folder that can be written to"
         ) from error
     return folder
+
+
+@contextmanager
+def no_new_folders(folder: Path) -> Iterator[None]:
+    """Work that creates `folder`. If it fails, the folders that it created are removed, as far as they are empty."""
+    created = [part for part in (folder, *folder.parents) if not part.exists()]
+    try:
+        yield
+    except BaseException:
+        for part in created:
+            with suppress(OSError):
+                part.rmdir()
+        raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -246,26 +247,36 @@ class Policy:
         """The policy in a file written by `save`, or in the file of a whole agent. Any other file is refused with a
         PolicyFileError, before memory of the claimed size is allocated."""
         with container.opened(path) as file:
-            check_header(file)
-            tensors, text = file.tensors(), file.metadata
-            sizes = [int(size) for size in text["sizes"].split(",")]
-            layers = []
-            for number, shape in enumerate(pairwise(sizes)):
-                parts = [tensors[f"layer.{number}.{part}"] for part in PARTS]
-                try:
-                    layers.append(PolicyLayer(*shape, *parts))
-                except ValueError as error:
-                    raise PolicyFileError(f"layer {number}: {error}") from error
-            if text["algorithm"] in DISCRETE:
-                actions: dict[str, Any] = {"first": int(tensors["action.first"][0])}
-            else:
-                actions = {name: tensors[f"action.{name}"] for name in ("low", "high")}
-            return cls(
-                layers=layers,
-                **actions,
-                obs_mean=tensors.get("observation.mean", _none()),
-                obs_std=tensors.get("observation.std", _none()),
-                algorithm=text["algorithm"],
-                task=text["task"],
-                metadata={name: value for name, value in text.items() if name not in OWN_METADATA},
-            )
+            return cls._of(file)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, name: str) -> Policy:
+        """As `load`, from the content of a file, whose name is for messages."""
+        with container.naming(name):
+            return cls._of(container.SealedFile(io.BytesIO(content), len(content)))
+
+    @classmethod
+    def _of(cls, file: container.SealedFile) -> Policy:
+        check_header(file)
+        tensors, text = file.tensors(), file.metadata
+        sizes = [int(size) for size in text["sizes"].split(",")]
+        layers = []
+        for number, shape in enumerate(pairwise(sizes)):
+            parts = [tensors[f"layer.{number}.{part}"] for part in PARTS]
+            try:
+                layers.append(PolicyLayer(*shape, *parts))
+            except ValueError as error:
+                raise PolicyFileError(f"layer {number}: {error}") from error
+        if text["algorithm"] in DISCRETE:
+            actions: dict[str, Any] = {"first": int(tensors["action.first"][0])}
+        else:
+            actions = {name: tensors[f"action.{name}"] for name in ("low", "high")}
+        return cls(
+            layers=layers,
+            **actions,
+            obs_mean=tensors.get("observation.mean", _none()),
+            obs_std=tensors.get("observation.std", _none()),
+            algorithm=text["algorithm"],
+            task=text["task"],
+            metadata={name: value for name, value in text.items() if name not in OWN_METADATA},
+        )

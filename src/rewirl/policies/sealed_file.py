@@ -92,11 +92,17 @@ def opened(path: str | Path) -> Iterator[SealedFile]:
         raise PolicyFileError(f"{path}: this is a folder: give the file in it")
     if not stat.S_ISREG(mode):
         raise PolicyFileError(f"{path}: this is a device or a pipe: give a regular file")
-    with path.open("rb") as file:
-        try:
-            yield SealedFile(file, os.fstat(file.fileno()).st_size)
-        except (ValueError, TypeError) as error:
-            raise PolicyFileError(f"{path}: {error}") from error
+    with path.open("rb") as file, naming(path):
+        yield SealedFile(file, os.fstat(file.fileno()).st_size)
+
+
+@contextmanager
+def naming(file: str | Path) -> Iterator[None]:
+    """Adds the name of a file to errors."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise PolicyFileError(f"{file}: {error}") from error
 
 
 def write(path: str | Path, tensors: Tensors, metadata: Mapping[str, str]) -> None:

@@ -22,6 +22,8 @@ from safetensors import SafetensorError
 
 from rewirl.errors import Refused
 from rewirl.files import sha256, to_json
+from rewirl.policies.policy import Policy
+from rewirl.policies.sealed_file import PolicyFileError
 from rewirl.storage.directory import Directory
 from rewirl.storage.disk_errors import room_for
 from rewirl.storage.provenance import versions
@@ -43,6 +45,12 @@ FORMAT = 2
 """Version of the format: 2 since weights are ordered by position."""
 NEEDS = "0.1.0"
 """The first version of rewirl that reads this format."""
+FILES = {"run.json", "state.safetensors", "config.toml", "evaluations.csv", "progress.csv"}
+"""Files of every checkpoint."""
+BEST = "best_policy.safetensors"
+"""The policy of the best evaluation, if there was one."""
+MORE = {BEST, "diagnostics.csv"}
+"""Further files; older versions had no diagnostics."""
 HEAD = {"versions", "format", "needs", "environment"}
 """Values in run.json that describe the checkpoint, not the run."""
 
@@ -159,6 +167,22 @@ def _write_aside(here: Directory, parts: Mapping[str, bytes]) -> None:
         for name in parts:  # after all writes: the first sync flushes most of the others
             aside.sync(name)
         aside.sync()
+
+
+def read_run(path: Path) -> dict[str, bytes]:
+    """All files of a run's checkpoint, verified by their hashes: whoever can write a file can also write its hash, so
+    their names and the policy are checked as well. `load` checks the state."""
+    files = read(path)
+    for name in sorted(files.keys() ^ FILES):
+        if name not in MORE:
+            what = "does not belong to the checkpoint" if name in files else "is missing"
+            raise Damaged(f"{path / name} {what}")
+    if BEST in files:
+        try:
+            Policy.from_bytes(files[BEST], str(path / BEST))
+        except PolicyFileError as error:
+            raise Damaged(str(error)) from None
+    return files
 
 
 def read(path: Path) -> dict[str, bytes]:

@@ -70,15 +70,25 @@ def complaining(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if not path.parent.is_dir():
-            raise _missing(path.parent) from error
+        if isinstance(error, FileNotFoundError) or not path.parent.is_dir():
+            raise _missing(path if path.parent.is_dir() else path.parent) from error
         full = "the disk is full: " if error.errno in FULL else ""
         left = what_is_left(path.parent, "free some space" if full else "correct this")
         raise NoRoom(f"{full}{path} could not be written ({error.strerror}); {left}") from error
 
 
-def _missing(folder: Path) -> Failed:
-    return Failed(f"{folder} was moved or deleted while it was in use: put it back and resume")
+@contextmanager
+def in_use(folder: Path) -> Iterator[None]:
+    """Reports what disappears from a run folder, or the folder itself, as missing."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        name = error.filename if folder.is_dir() and isinstance(error.filename, str) else folder
+        raise _missing(Path(name)) from error
+
+
+def _missing(path: Path) -> Failed:
+    return Failed(f"{path} was moved or deleted while it was in use: put it back and resume")
 
 
 def what_is_left(run: Path, remedy: str = "free some space") -> str:

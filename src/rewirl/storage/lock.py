@@ -38,8 +38,8 @@ class Holder:
     @property
     def alive(self) -> bool:
         if self.host != platform.node():
-            return time.time() - self.seen < STALE
-        return start_of(self.pid) == self.started
+            return abs(time.time() - self.seen) < STALE  # a date far ahead is not a heartbeat either
+        return start_of(self.pid) == self.started >= 0
 
     @classmethod
     def me(cls) -> Holder:
@@ -79,13 +79,15 @@ class Lock:
         threading.Thread(target=self._live, name="rewirl lock", daemon=True).start()
 
     def _take(self, fd: int) -> None:
-        holder = holder_of(self._path.parent)
+        holder, decided = holder_of(self._path.parent), True
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 raise InUse(_in_use(self._path.parent, holder)) from None
-        if holder and holder.alive:
+            decided = False  # by a file system without locks
+        # Among the processes of this machine the system lock is right, whatever the file says.
+        if holder and holder.alive and not (decided and holder.host == platform.node()):
             raise InUse(_in_use(self._path.parent, holder))
         if not self._path.exists() or not os.path.samestat(os.fstat(fd), self._path.stat()):
             raise InUse(f"{self._path.parent} was just released by another process: try again")

@@ -59,7 +59,7 @@ def _resume(store: FolderStore, given: RunConfig | None, env: EnvLike | None, ob
     candidates = checkpoint.found(place.checkpoints)
     for path in candidates:
         try:
-            files = checkpoint.read(path)
+            files = checkpoint.read_run(path)
             config = _config(place, files["config.toml"].decode("utf-8"), given, notices)
             run = _load(path, files, config, store, env, observers)
         except UNFIT as error:
@@ -145,11 +145,11 @@ def _load(
         differing = checkpoint.differing_versions(state)
         checkpoint.check_all_read(state)
         # Checkpoints of older versions have no diagnostics: they begin here.
-        tables = files["evaluations.csv"], files["progress.csv"], files.get("diagnostics.csv", b"")
+        tables = files["evaluations.csv"], files["progress.csv"], files.get("diagnostics.csv")
         if not store.open_tables(run, *tables):
             run.tell(f"{place.wiring} is damaged: the history of the wiring has gaps")
-        if "best_policy.safetensors" in files:
-            store.best = files["best_policy.safetensors"]
+        if checkpoint.BEST in files:
+            store.best = files[checkpoint.BEST]
             with complaining(place.best_policy):
                 write_aside(place.best_policy, store.best)
     except BaseException:

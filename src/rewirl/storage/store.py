@@ -13,7 +13,7 @@ from rewirl.errors import Failed, Stopped
 from rewirl.nn import Network
 from rewirl.policies.policy import Policy
 from rewirl.storage import checkpoint
-from rewirl.storage.disk_errors import complaining, room_for, what_is_left
+from rewirl.storage.disk_errors import complaining, in_use, room_for, what_is_left
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.lock import Lock
 from rewirl.storage.logs.replay_file import ReplayFile
@@ -54,13 +54,22 @@ class FolderStore:
     def folder(self) -> Path:
         return self.place.path
 
-    def open_tables(self, run: Run, evaluations: bytes = b"", progress: bytes = b"", diagnostics: bytes = b"") -> bool:
-        """Restores the files to their content at a checkpoint, or to nothing; False if the wiring log has gaps."""
-        run.log.rows = parse(EvaluationRow, evaluations) if evaluations else []
-        run.log.diagnostics = parse(DiagnosticsRow, diagnostics) if diagnostics else []
-        self._evaluations.begin(evaluations)
-        self._diagnostics.begin(diagnostics)
-        self._progress.begin(progress)
+    def open_tables(
+        self,
+        run: Run,
+        evaluations: bytes | None = None,
+        progress: bytes | None = None,
+        diagnostics: bytes | None = None,
+    ) -> bool:
+        """Restores the files to their content at a checkpoint, or to nothing; False if the wiring log has gaps.
+        ValueError if the content is invalid."""
+        run.log.rows = [] if evaluations is None else parse(EvaluationRow, evaluations)
+        run.log.diagnostics = [] if diagnostics is None else parse(DiagnosticsRow, diagnostics)
+        if progress is not None:
+            parse(Episode, progress)
+        self._evaluations.begin(evaluations or b"")
+        self._diagnostics.begin(diagnostics or b"")
+        self._progress.begin(progress or b"")
         self._wiring = WiringLog(self.place.wiring if run.costs.sparsity else None)
         return self._wiring.begin(run.agent.networks, len(run.log.rows) + len(run.log.pending))
 
@@ -102,18 +111,19 @@ class FolderStore:
         """Saves everything that the next step depends on. Only the new part of the replay is synced and hashed."""
         replay = run.loop.replay
         assert isinstance(replay, ReplayFile)
-        state = run.state()
-        state.add(replay.state())
-        files = {
-            "config.toml": run.config_file,
-            "evaluations.csv": self._evaluations.content(),
-            "diagnostics.csv": self._diagnostics.content(),
-            "progress.csv": self._progress.content(),
-        }
-        if self.best is not None:
-            files["best_policy.safetensors"] = self.best
-        self._wiring.sync()
-        path = checkpoint.save(self.place.checkpoints, run.step, state, files, wrappers_of(run.loop.env.env))
+        with in_use(self.place.path):
+            state = run.state()
+            state.add(replay.state())
+            files = {
+                "config.toml": run.config_file,
+                "evaluations.csv": self._evaluations.content(),
+                "diagnostics.csv": self._diagnostics.content(),
+                "progress.csv": self._progress.content(),
+            }
+            if self.best is not None:
+                files[checkpoint.BEST] = self.best
+            self._wiring.sync()
+            path = checkpoint.save(self.place.checkpoints, run.step, state, files, wrappers_of(run.loop.env.env))
         self.last_step, self.last_pending = run.step, bool(run.log.pending)
         return path
 
@@ -141,10 +151,11 @@ class FolderStore:
             self.save_policies(run.policy(), is_best=False)
         with complaining(self.place.status):
             self.place.set_status("done", run.step)
-        if not run.config.keep_replay and self.place.replay.stat().st_size > SMALL_REPLAY:
-            for older in checkpoint.found(self.place.checkpoints)[1:]:
-                checkpoint.remove(older)  # useless without the replay
-            self.place.replay.unlink(missing_ok=True)
+        with in_use(self.place.path):
+            if not run.config.keep_replay and self.place.replay.stat().st_size > SMALL_REPLAY:
+                for older in checkpoint.found(self.place.checkpoints)[1:]:
+                    checkpoint.remove(older)  # useless without the replay
+                self.place.replay.unlink(missing_ok=True)
         self.finished = True
 
     def running(self, step: int) -> None:

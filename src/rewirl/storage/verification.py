@@ -18,7 +18,7 @@ from rewirl.storage.logs.tables import parse
 from rewirl.training.config import RunConfig
 from rewirl.training.measurements import DiagnosticsRow, Episode, EvaluationRow
 from rewirl.training.replay import Shape
-from rewirl.untrusted import read_bytes, reason
+from rewirl.untrusted import from_json, read_bytes, reason
 
 ATTEMPTS = 20
 """Maximum attempts for a run that is training, until nothing changes during a check."""
@@ -50,6 +50,7 @@ def _problems(place: RunFolder) -> list[str]:
         config = _saved_config(place)
     if config is None:
         return [*problems, *_policy_files(place, {})]
+    problems += _notes(place)
     for part_of_it in (_checkpoints, _tables, _policies):
         problems += part_of_it(place, config, state)
     return problems
@@ -59,8 +60,20 @@ def _saved_config(place: RunFolder) -> RunConfig | None:
     """The copy in a checkpoint: without a config nothing else can be checked."""
     for path in checkpoint.found(place.checkpoints):
         with suppress(*UNFIT):
-            return RunConfig.from_toml(checkpoint.read(path)["config.toml"].decode("utf-8"))
+            return RunConfig.from_toml(checkpoint.read_run(path)["config.toml"].decode("utf-8"))
     return None
+
+
+def _notes(place: RunFolder) -> Iterator[str]:
+    """Files that nothing depends on."""
+    for path, kind in ((place.status, dict), (place.about, list)):
+        if path.exists():
+            yield from _about(path, lambda path=path, kind=kind: _json(path, kind))  # type: ignore[misc]
+
+
+def _json(path: Path, kind: type) -> None:
+    if not isinstance(from_json(read_bytes(path)), kind):
+        raise Damaged(f"{path} does not have the content that a run writes")
 
 
 def _checkpoints(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
@@ -72,7 +85,7 @@ def _checkpoints(place: RunFolder, config: RunConfig, state: str) -> Iterator[st
 
 
 def _checkpoint(place: RunFolder, path: Path, config: RunConfig) -> None:
-    files = checkpoint.read(path)
+    files = checkpoint.read_run(path)
     if differences := RunConfig.from_toml(files["config.toml"].decode("utf-8")).differences(config):
         raise Damaged(f"{place.config} differs from the checkpoint's copy: {'; '.join(differences)}")
     state = checkpoint.load(path, files)

@@ -393,11 +393,14 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "@x", "-2+3", "\tx", "<script>alert(1)</script>", "[a](javascript:b)"])
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "@x", "-2+3", "\tx", " =1", "\n=1", "＝1", "<script>alert(1)</script>", "[a](javascript:b)"]
+)
 def test_what_a_file_says_is_text_in_every_table(text):
     made = Table("t", text, [text, "R"], [[text, "1"]], [{"task": text, "R": -1.5}])
     (record,) = csv.DictReader(io.StringIO(made.csv()))
-    assert not record["task"].startswith(("=", "+", "-", "@", "\t"))
+    assert not record["task"].strip().startswith(("=", "+", "-", "@", "＝"))
+    assert not record["task"].startswith(("\t", "\n"))
     assert record["R"] == "-1.5"
     assert "<script" not in made.markdown()
     assert "[a](" not in made.markdown()

@@ -22,7 +22,7 @@ from rewirl.cli.ui.tables import count, show, table
 from rewirl.errors import Failed, Refused
 from rewirl.experiments.analysis.wiring.history import Movement, layer_name
 from rewirl.experiments.analysis.wiring.inspection import Feature, Inspection, Wired, look
-from rewirl.export.output_folder import prepare_folder
+from rewirl.export.output_folder import no_new_folders, prepare_folder
 from rewirl.files import write_aside
 from rewirl.training.config import SEEDS
 
@@ -57,18 +57,20 @@ def run(args: argparse.Namespace) -> None:
     if not 0 <= args.seed < SEEDS:
         raise Refused(f"--seed must be from 0 to {SEEDS - 1}, not {args.seed}")
     file = file_at(args.run, args.best)
-    if args.html is not None:
-        if args.html.is_dir():
-            raise Refused(f"{args.html} is a folder: give a file for --html, e.g. {args.html / 'agent.html'}")
+    if args.html is None:
+        show(report(look(file, episodes=args.episodes, seed=args.seed), args.features))
+        return
+    if args.html.is_dir():
+        raise Refused(f"{args.html} is a folder: give a file for --html, e.g. {args.html / 'agent.html'}")
+    with no_new_folders(args.html.parent):
         prepare_folder(args.html.parent)
-    seen = look(file, episodes=args.episodes, seed=args.seed)
-    show(report(seen, args.features))
-    if args.html is not None:
+        seen = look(file, episodes=args.episodes, seed=args.seed)
+        show(report(seen, args.features))
         try:
             write_aside(args.html, page(seen).encode())
         except OSError as error:
             raise Failed(f"{args.html}: {error.strerror}") from None
-        show(Text(f"Page written to {args.html}"))
+    show(Text(f"Page written to {args.html}"))
 
 
 def report(seen: Inspection, features: int) -> RenderableType:

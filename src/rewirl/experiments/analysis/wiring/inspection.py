@@ -228,7 +228,7 @@ def _critics(place: RunFolder, config: RunConfig, notes: list[str]) -> list[Wire
     """Critics of the newest intact checkpoint."""
     for path in checkpoint.found(place.checkpoints):
         try:
-            state = checkpoint.load(path, checkpoint.read(path))
+            state = checkpoint.load(path, checkpoint.read_run(path))
             n_obs, n_act = state.whole("n_obs"), state.whole("n_act")
             agent = config.empty_agent(n_obs, n_act)
             agent.load_state(state.part("agent."))

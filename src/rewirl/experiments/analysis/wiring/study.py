@@ -13,6 +13,7 @@ from rewirl.experiments.analysis.trained_runs import Floats, Ints
 from rewirl.experiments.analysis.wiring.history import Movement, movement_of
 from rewirl.storage.folder import RunFolder
 from rewirl.storage.logs.wiring_log import Bits
+from rewirl.untrusted import reason
 
 TOGETHER = {"critic1": "critics", "critic2": "critics"}
 """Networks that are shown together; every other network is shown separately."""
@@ -78,8 +79,8 @@ def studies(group: Group) -> tuple[list[WiringStudy], list[str]]:
     for run in runs:
         try:
             movement = movement_of(RunFolder(run.folder), run.config, until)
-        except ValueError as error:
-            notes.append(f"The wiring of {run.name} cannot be shown: {error}.")
+        except (OSError, ValueError) as error:
+            notes.append(f"The wiring of {run.name} cannot be shown: {reason(error)}.")
             continue
         if movement is not None:
             found.append((run.config.seed, movement))

@@ -155,4 +155,4 @@ def _plain_cell(value: str | float | None) -> str | float | None:
     >>> _plain_cell("=1+1"), _plain_cell(-1.5)
     ("'=1+1", -1.5)
     """
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    return f"'{value}" if isinstance(value, str) and re.match(r"[\t\r\n]|\s*[=+@＝＋－＠-]", value) else value
