@@ -96,7 +96,7 @@ template <PatternSet patterns>
 void forward_of(const Forward& a, int begin, int end) {
   for_panels<kPanel>(0, vectors_of(a.batch), [&](int first, int width) {
     with_width<kPanel>(width, [&](auto P) {
-      if (a.rows >= kWide) return forward_panel<patterns, P, true>(a, first, begin, end);
+      if (W == 16 && a.rows >= kWide) return forward_panel<patterns, P, true>(a, first, begin, end);
       forward_panel<patterns, P, false>(a, first, begin, end);
     });
   });
