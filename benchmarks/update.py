@@ -2,6 +2,9 @@
 
     python benchmarks/update.py                              # ours only, and whichever peers this Python has
     python benchmarks/update.py --peers-python /opt/peers/bin/python --json update.json
+    python benchmarks/update.py --algorithms td3 crossq --hidden 2048 2048 --sparsity 0.97 0.99
+
+With --hidden these are the widths of the networks, of CrossQ's critics only, beside our dense networks and no peers.
 
 Every contender runs a few updates in turn, round after round, pinned to one core and one thread, so that a busy moment
 of the machine hits all of them alike. Only ratios within one run mean anything. Peers come from requirements-peers.txt,
@@ -16,7 +19,7 @@ import os
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
@@ -27,6 +30,8 @@ from rewirl import nn
 from rewirl.agents import (
     ActionBox,
     ActorCritic,
+    CrossQAgent,
+    CrossQOptions,
     SACAgent,
     SACOptions,
     TD3Agent,
@@ -39,7 +44,13 @@ from rewirl.storage.provenance import processor
 from rewirl.topology import SET, Dense
 
 N_OBS, N_ACT = 17, 6
-OPTIONS: dict[str, TD3Options | SACOptions] = {"td3": TD3Options(), "sac": SACOptions()}
+OPTIONS: dict[str, TD3Options | SACOptions | CrossQOptions] = {
+    "td3": TD3Options(),
+    "sac": SACOptions(),
+    "crossq": CrossQOptions(),
+}
+CYCLES = {**DELAY, "crossq": CrossQOptions().policy_delay}
+"""Updates of the critics for each of the actor."""
 PAPER = {"td3": (7, 64), "sac": (12, 80)}
 """λ of the paper for HalfCheetah: about half of the links."""
 
@@ -69,6 +80,8 @@ def make_agent(algorithm: str, wiring: WiringOptions) -> ActorCritic:
     options = OPTIONS[algorithm]
     if isinstance(options, TD3Options):
         return TD3Agent(N_OBS, box, options, wiring, rng)
+    if isinstance(options, CrossQOptions):
+        return CrossQAgent(N_OBS, box, options, wiring, rng)
     return SACAgent(N_OBS, box, options, wiring, rng)
 
 
@@ -80,7 +93,7 @@ def ours(name: str, algorithm: str, wiring: WiringOptions) -> Contender:
     records = rng.standard_normal((10_000, Transitions.width(N_OBS, N_ACT))).astype(np.float32)
     records[:, N_OBS : N_OBS + N_ACT] = np.tanh(records[:, N_OBS : N_OBS + N_ACT])
     records[:, N_OBS + N_ACT + 1] = 0
-    batch, delay = Transitions(N_OBS, N_ACT, size), DELAY[algorithm]
+    batch, delay = Transitions(N_OBS, N_ACT, size), CYCLES[algorithm]
     stream, chosen = nn.RandomStream(rng), np.empty(size, dtype=np.int64)
 
     def run(updates: int) -> list[float]:
@@ -138,21 +151,33 @@ def our_contenders(algorithm: str) -> list[Contender]:
     return out
 
 
-def two_threads(algorithm: str) -> dict[str, tuple[float, float]]:
+def wide_wirings(algorithm: str, sparsities: list[float]) -> dict[str, WiringOptions]:
+    """CrossQ's actor is narrow, and 90% sparse at most."""
+    most = 0.9 if algorithm == "crossq" else 1.0
+    rule = SET(eta=0.05, every=1000)
+    return {f"{s:.0%}": WiringOptions(rule=rule, sparsity=s, actor_sparsity=min(s, most)) for s in sparsities}
+
+
+def wide_contenders(algorithm: str, sparsities: list[float]) -> list[Contender]:
+    out = [ours("rewirl dense", algorithm, WiringOptions())]
+    for name, wiring in wide_wirings(algorithm, sparsities).items():
+        out.append(ours(f"rewirl {name}", algorithm, wiring))
+        out.append(ours(f"rewirl {name}, blocks of 4", algorithm, replace(wiring, block=4)))
+    return out
+
+
+def two_threads(algorithm: str, wirings: dict[str, WiringOptions]) -> dict[str, tuple[float, float]]:
     """How much faster two threads are, unpinned, alternating with one: by low deciles and by medians."""
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
     out = {}
-    for name, wiring in {
-        "dense": WiringOptions(),
-        "λ": WiringOptions(rule=SET(), lambdas=PAPER[algorithm]),
-    }.items():
+    for name, wiring in wirings.items():
         contender = ours(name, algorithm, wiring)
         times: dict[int, list[float]] = {1: [], 2: []}
         for _ in range(15):
             for threads in times:
                 nn.set_threads(threads)
-                contender.run(4)
-                times[threads] += contender.run(20)
+                contender.run(6)
+                times[threads] += contender.run(18)
         low, median = (float(np.quantile(times[1], q) / np.quantile(times[2], q)) for q in (0.1, 0.5))
         out[name] = low, median
     nn.set_threads(1)
@@ -163,7 +188,7 @@ def measure(contenders: list[Contender], rounds: int, updates: int) -> None:
     besides: dict[tuple[int, str], list[float]] = {}
     for _ in range(rounds):
         for i, contender in enumerate(contenders):
-            contender.run(2)  # its data back into the caches
+            contender.run(3)  # its data back into the caches
             contender.seconds += contender.run(updates)
             for name, sample in contender.besides.items():
                 besides.setdefault((i, name), []).extend(sample())
@@ -200,7 +225,9 @@ def ratios(ours_: list[Contender], peers: list[Contender]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--algorithms", nargs="+", default=["td3", "sac"], choices=["td3", "sac"])
+    parser.add_argument("--algorithms", nargs="+", default=["td3", "sac"], choices=list(OPTIONS))
+    parser.add_argument("--hidden", type=int, nargs="+", help="widths of the hidden layers, ours only")
+    parser.add_argument("--sparsity", type=float, nargs="+", default=[0.97, 0.99], help="with --hidden")
     parser.add_argument("--rounds", type=int, default=20, help="rounds over all contenders")
     parser.add_argument("--updates", type=int, default=20, help="updates of each contender per round")
     add_options(parser)
@@ -210,9 +237,19 @@ def main() -> None:
     os.sched_setaffinity(0, [args.core])
     print(f"{date.today()}, {processor()}, {nn.isa()} kernels, one thread, core {args.core}")
     report: dict[str, object] = {"date": str(date.today()), "machine": processor(), "isa": nn.isa()}
+    if args.hidden:
+        widths = tuple(args.hidden)
+        for algorithm, o in OPTIONS.items():
+            if isinstance(o, CrossQOptions):
+                OPTIONS[algorithm] = replace(o, critic_hidden=widths)
+            else:
+                OPTIONS[algorithm] = replace(o, hidden=widths)
+    elif "crossq" in args.algorithms:
+        parser.error("crossq has --hidden, of its critics, e.g. --hidden 2048 2048")
     for algorithm in args.algorithms:
-        mine = our_contenders(algorithm)
-        started = [Peer("update", name, algorithm, args.peers_python, args.core, args.published) for name in PEERS]
+        mine = wide_contenders(algorithm, args.sparsity) if args.hidden else our_contenders(algorithm)
+        names = [] if args.hidden else PEERS
+        started = [Peer("update", name, algorithm, args.peers_python, args.core, args.published) for name in names]
         there = [Contender(f"{p.name} {p.version}", p.round) for p in started if not p.absent]
         measure([*mine, *there], args.rounds, args.updates)
         print(f"\n{algorithm.upper()} update, batch {OPTIONS[algorithm].batch}\n")
@@ -233,11 +270,13 @@ def main() -> None:
             )
         )
         report[algorithm] = [{"name": c.name, "median": c.median, "low": c.low, **c.notes} for c in (*mine, *there)]
-    scaling = two_threads("td3")
-    cells = [f"{name} {low:.2f} ({median:.2f})×" for name, (low, median) in scaling.items()]
-    print("\ntwo threads against one (TD3), low (median): " + ", ".join(cells))
+    paper = {"dense": WiringOptions(), "λ": WiringOptions(rule=SET(), lambdas=PAPER["td3"])}
+    for algorithm in args.algorithms if args.hidden else ["td3"]:
+        scaling = two_threads(algorithm, wide_wirings(algorithm, args.sparsity) if args.hidden else paper)
+        cells = [f"{name} {low:.2f} ({median:.2f})×" for name, (low, median) in scaling.items()]
+        print(f"\ntwo threads against one ({algorithm.upper()}), low (median): " + ", ".join(cells))
+        report["two threads" + (f" {algorithm}" if args.hidden else "")] = scaling
     print(f"peak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
-    report["two threads"] = scaling
     if args.json:
         args.json.write_text(json.dumps(report, indent=1))
 

@@ -111,19 +111,5 @@ void through_fold_of(const ThroughFold a, int groups) {
 
 void through_fold(const ThroughFold& a, int groups) { REWIRL_WITH_PATTERNS(a.links.patterns, through_fold_of, a, groups) }
 
-void through_moments(const ThroughMoments& a, int begin, int end) {
-  for (int r = begin; r < end; ++r) {
-    const vec s = splat(a.a[r]), e = splat(a.e[r]), f = splat(a.f[r]);
-    float* d = a.d + r * a.stride;
-    const float* x = a.x + r * a.stride;
-    for (int i = 0; i < a.batch; i += W) {
-      const vec xs = load(x + i), out = s * load(d + i) + (e + f * xs);
-      store(d + i, a.gate ? keep(xs > vec{}, out) : out);
-    }
-    // What is behind the batch must stay 0: sums over the batch run over it too.
-    for (int i = a.batch; i % W != 0; ++i) d[i] = 0;
-  }
-}
-
 }  // namespace
 }  // namespace rewirl::REWIRL_NAMESPACE

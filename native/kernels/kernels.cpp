@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "kernels/batch_norm.h"
+#include "kernels/both_gradients.h"
 #include "kernels/dense.h"
+#include "kernels/finish.h"
 #include "kernels/flat.h"
 #include "kernels/gaussian.h"
 #include "kernels/gradients.h"
@@ -60,12 +62,15 @@ REWIRL_INLINE void add_group(vec (&acc)[4][P], const Groups& links, int g, const
 }
 
 // `a` is a copy: the compiler would otherwise assume that the stores below change it.
-template <PatternSet patterns, int P>
+template <PatternSet patterns, int P, bool wide>
 void forward_panel(const Forward a, int first, int group_begin, int group_end) {
   const float* x = a.x + first * W;
   for (int g = group_begin; g < group_end; ++g) {
     const int rows = std::min(4, a.rows - 4 * g);
     const uint16_t* row = a.links.row + 4 * int64_t(g);
+    if constexpr (wide)
+      if (g + 1 < group_end)
+        REWIRL_UNROLL for (int r = 4; r < 8; ++r) fetch_row<P>(a.y, a.gate, row[r] * a.stride + first * W);
     vec acc[4][P];
     REWIRL_UNROLL for (int r = 0; r < 4; ++r) {
       const vec start = splat(a.bias && r < rows ? a.bias[row[r]] : 0.0f);
@@ -90,7 +95,10 @@ void forward_panel(const Forward a, int first, int group_begin, int group_end) {
 template <PatternSet patterns>
 void forward_of(const Forward& a, int begin, int end) {
   for_panels<kPanel>(0, vectors_of(a.batch), [&](int first, int width) {
-    with_width<kPanel>(width, [&](auto P) { forward_panel<patterns, P>(a, first, begin, end); });
+    with_width<kPanel>(width, [&](auto P) {
+      if (W == 16 && a.rows >= kWide) return forward_panel<patterns, P, true>(a, first, begin, end);
+      forward_panel<patterns, P, false>(a, first, begin, end);
+    });
   });
 }
 
@@ -140,8 +148,8 @@ void act(const Groups& links, const float* bias, const float* x, float* y, int g
   REWIRL_WITH_PATTERNS(links.patterns, act_of, links, bias, x, y, groups, relu)
 }
 
-constexpr Kernels table{REWIRL_NAME, W, kQuads, forward, weight_gradients, by_samples, input_gradients, row_sums, act, normalise,
-                        through_normalise, moments, fold, through_fold, through_moments, adam, polyak, small, normals, tanh_of, squash, through_squash};
+constexpr Kernels table{REWIRL_NAME, W, kQuads, forward, weight_gradients, by_samples, input_gradients, kBothGradients, row_sums, act, normalise,
+                        through_normalise, moments, fold, through_fold, finish_gradients, adam, polyak, small, normals, tanh_of, squash, through_squash};
 
 }  // namespace
 }  // namespace rewirl::REWIRL_NAMESPACE

@@ -136,6 +136,18 @@ struct WeightGradients {
   int columns;  // inputs
 };
 
+// Both gradients of a layer whose links by inputs are of PatternSet::four.
+struct BothGradients {
+  Groups links;       // by inputs
+  const float *x, *dy;
+  float* dx;
+  float* dw;          // input by input: group by group, and in each of its four rows the quads' links, then the single ones
+  int64_t stride;     // floats from one feature to the next, in x, dy and dx
+  int batch;
+  int rows;           // inputs; the last group may have fewer than four
+  bool gate;          // dx is zeroed where x is not positive
+};
+
 // Layer normalisation: every sample (a column of z) to mean 0 and variance 1, then a ReLU.
 constexpr float kNormEpsilon = 1e-5f;  // added to the variance, as PyTorch does
 struct Normalise {
@@ -176,10 +188,15 @@ struct ThroughFold {
   const float *a, *c;
   float *dw, *plain, *along;
 };
-// The gradient at the inputs: d, that at normalised inputs, becomes a d + e + f x; with gate zeroed where x is not positive.
-struct ThroughMoments {
+// The gradient at a layer's inputs, which were normalised or not: d, or the product w dy where the layer has one output, becomes
+// a d + e + f x; with gate zeroed where x is not positive.
+struct FinishGradients {
   float* d;
-  const float *x, *a, *e, *f;
+  const float *w, *dy;      // may be null: d is read
+  const uint16_t* row;      // with w: its rows
+  const float* x;
+  const float *a, *e, *f;   // may be null: d stays
+  float* sums;              // may be null: the sums of the rows
   int64_t stride;
   int batch;
   bool gate;
@@ -220,6 +237,8 @@ struct Kernels {
   void (*by_samples)(const float* x, int64_t stride, int batch, int columns, float* to);
   // on a part of the batch, in vectors of `width` numbers
   void (*input_gradients)(const InputGradients&, int begin, int end);
+  // null where vectors are too short, or registers too few, for it to be faster than one after the other
+  void (*both_gradients)(const BothGradients&, int group_begin, int group_end);
   // dbias[i] = sum over the batch of dy[i]
   void (*row_sums)(const float* dy, int64_t stride, int batch, float* dbias, int rows);
   // one observation: y = W x + bias; x, y and bias may be read and written up to a multiple of four
@@ -232,7 +251,7 @@ struct Kernels {
   void (*fold)(const Fold&, int group_begin, int group_end);
   // one thread: different rows have links to the same inputs
   void (*through_fold)(const ThroughFold&, int groups);
-  void (*through_moments)(const ThroughMoments&, int begin, int end);
+  void (*finish_gradients)(const FinishGradients&, int begin, int end);
   // [begin, end) in floats, multiples of 16
   void (*adam)(const Adam&, int64_t begin, int64_t end);
   // target = tau * online + (1 - tau) * target; online may be null (links that only the target has)

@@ -39,6 +39,19 @@ REWIRL_INLINE vec4 values(const uint16_t* other, const float* x) {
 // the first-level cache.
 constexpr int kPanel = REWIRL_REGISTERS >= 32 ? 4 : 3;
 
+// Rows from which on a layer's activations do not stay in the second-level cache.
+constexpr int kWide = 1024;
+constexpr int kLine = 16;  // floats in a cache line
+
+// Fetches a row that is written next, and one that is read with it, unless that is null. Rows come in any order, which processors do
+// not foresee: without this a wide layer waits for memory at every row, however few links it has.
+template <int P>
+REWIRL_INLINE void fetch_row(float* to, const float* from, int64_t at) {
+  for (int i = 0; i < P * W; i += kLine) __builtin_prefetch(to + at + i, 1);
+  if (from)
+    for (int i = 0; i < P * W; i += kLine) __builtin_prefetch(from + at + i);
+}
+
 constexpr int vectors_of(int batch) { return (batch + W - 1) / W; }
 
 // Calls f(first vector, vectors) for panels of at most `most` vectors that together cover begin .. end, as equal as possible. The

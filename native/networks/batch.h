@@ -9,6 +9,10 @@
 #include <stdexcept>
 #include <string>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include "runtime/limits.h"
 
 namespace rewirl {
@@ -17,11 +21,18 @@ constexpr int64_t kPad = 16;  // floats: the widest vector, and one cache line
 
 inline int64_t padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
 
+// Rows of a wide layer's batch are read in any order: with pages of 4 KB most of them would miss the first table of addresses.
+constexpr size_t kHugePage = size_t(2) << 20;
+
 // Zeroed, aligned to a cache line, with room behind for reads of whole vectors, of blocks of four numbers too.
 inline std::shared_ptr<float> aligned_floats(int64_t n) {
   const size_t bytes = size_t(padded(n) + 4 * kPad) * sizeof(float);
-  void* p = std::aligned_alloc(64, bytes);
+  const bool huge = bytes >= kHugePage;
+  void* p = huge ? std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) / kHugePage * kHugePage) : std::aligned_alloc(64, bytes);
   if (!p) throw std::bad_alloc();
+#if defined(__linux__)
+  if (huge) madvise(p, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // only a wish
+#endif
   std::memset(p, 0, bytes);
   return std::shared_ptr<float>(static_cast<float*>(p), std::free);
 }
@@ -31,7 +42,9 @@ inline std::shared_ptr<float> aligned_floats(int64_t n) {
 class Batch {
  public:
   Batch() = default;
-  Batch(int64_t features, int64_t size) : features_(features), size_(size) {
+  Batch(int64_t features, int64_t size) : Batch(features, size, Batch()) {}
+  // In the memory of another batch, whose numbers are lost, or in memory of its own where that is too small.
+  Batch(int64_t features, int64_t size, const Batch& other) : features_(features), size_(size) {
     if (features < 1 || size < 1)
       throw std::invalid_argument("a batch needs at least one feature and one sample, not " + std::to_string(features) +
                                   " × " + std::to_string(size));
@@ -40,7 +53,10 @@ class Batch {
                                   std::to_string(size));
     stride_ = padded(size);
     if (stride_ / kPad % 2 == 0) stride_ += kPad;
-    memory_ = aligned_floats(features * stride_);
+    const int64_t needed = features * stride_;
+    const bool fits = needed <= other.room_;
+    room_ = fits ? other.room_ : needed;
+    memory_ = fits ? other.memory_ : aligned_floats(needed);
     data_ = memory_.get();
   }
 
@@ -65,6 +81,7 @@ class Batch {
   std::shared_ptr<float> memory_;
   float* data_ = nullptr;
   int64_t features_ = 0, size_ = 0, stride_ = 0;
+  int64_t room_ = 0;  // numbers that the memory holds
 };
 
 }  // namespace rewirl

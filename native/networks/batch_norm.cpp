@@ -89,15 +89,15 @@ void BatchNorm::weight_gradients(size_t index, const NormalisedLayer& layer, con
   }
 }
 
-void BatchNorm::input_gradients(size_t index, const Batch& x, bool gate, int64_t begin, const Batch& d) {
+void BatchNorm::input_gradients(size_t index, FinishGradients& args) {
   Inputs& in = inputs_[index];
   if (!in.by_batch) {
     std::fill_n(in.e, in.room, 0.0f);
     std::fill_n(in.f, in.room, 0.0f);
   }
-  const Batch rows = x.rows(begin, begin + d.features());
-  const ThroughMoments args{d.data(), rows.data(), in.a + begin, in.e + begin, in.f + begin, d.stride(), int(d.size()), gate};
-  parallel(d.features(), 1, 2 * d.features() * d.size(), [&](int64_t b, int64_t e) { kernels().through_moments(args, int(b), int(e)); });
+  args.a = in.a;
+  args.e = in.e;
+  args.f = in.f;
 }
 
 int64_t BatchNorm::bytes() const {

@@ -42,9 +42,8 @@ class BatchNorm {
   const float* folded() const { return folded_.get(); }
   // Turns the gradients at folded weights into those at weights; writes those of γ and β.
   void weight_gradients(size_t index, const NormalisedLayer& layer, const float* flat, float* gradients, int64_t batch);
-  // Turns the gradients at normalised inputs begin .. into those at the inputs x, whose gate is that of a ReLU. After training on x,
-  // weight_gradients comes first.
-  void input_gradients(size_t index, const Batch& x, bool gate, int64_t begin, const Batch& d);
+  // What turns the gradients at normalised inputs into those at the inputs. After training on a batch, weight_gradients comes first.
+  void input_gradients(size_t index, FinishGradients& args);
 
   // A layer's running statistics, and the a and c of its last preparation.
   float* mean(size_t index) const { return inputs_[index].mean; }

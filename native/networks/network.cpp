@@ -1,11 +1,9 @@
 #include "networks/network.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <sstream>
-#include <stdexcept>
 
+#include "networks/require.h"
 #include "networks/target.h"
 #include "networks/workspace.h"
 #include "runtime/runtime.h"
@@ -13,21 +11,6 @@
 namespace rewirl {
 
 namespace {
-
-// The message is composed only if the check fails.
-template <class... Parts>
-void require(bool ok, const Parts&... parts) {
-  if (ok) return;
-  std::ostringstream sentence;
-  (sentence << ... << parts);
-  throw std::invalid_argument(sentence.str());
-}
-
-// Never the same twice.
-uint64_t new_number() {
-  static std::atomic<uint64_t> last{0};
-  return ++last;
-}
 
 // Layer normalisation and ReLU of one sample.
 void normalise_one(float* z, int n) {
@@ -45,89 +28,6 @@ void clear_padding(const Batch& x) {
   for (int64_t i = 0; i < x.features(); ++i)
     for (float* p = x.data() + i * x.stride() + x.size(); p < x.data() + (i + 1) * x.stride(); ++p)
       if (!(*p == 0)) *p = 0;  // other threads may be reading it: written only if necessary
-}
-
-Layer::Layer(const Shape& shape_, const int64_t* positions, int64_t n_positions, bool is_first)
-    : shape(shape_), first(is_first) {
-  ByPosition order;
-  require(n_positions > 0, "a layer needs at least one link");
-  check_positions(shape, positions, n_positions, order.positions);
-  GroupedLayer made;
-  group(order, made, workspace().wiring);
-  wire(made);
-  back_weights = aligned_floats(int64_t(slot.size()));
-}
-
-void Layer::group(ByPosition& order, GroupedLayer& to, WiringRoom& room) const {
-  rewirl::group(shape, !first, order, to, room);
-}
-
-void Layer::wire(GroupedLayer& links) noexcept {
-  std::swap(static_cast<GroupedLayer&>(*this), links);
-  wiring = new_number();
-}
-
-const ByPosition& Layer::order(Workspace& work) const {
-  for (const auto& kept : work.orders)
-    if (kept.wiring == wiring) return kept.order;
-  auto& oldest = work.orders[work.next_order++ % work.orders.size()];
-  oldest.wiring = 0;  // not published until it is complete
-  by_position(shape, outputs, oldest.order);
-  oldest.wiring = wiring;
-  return oldest.order;
-}
-
-const float* Layer::weights_by_inputs(const float* flat) {
-  if (by_inputs_now) return back_weights.get();
-  const float* w = flat + weight_at;
-  float* to = back_weights.get();
-  const int64_t n = links();
-  for (int64_t k = 0; k < n; k += kPad) __builtin_prefetch(w + k);  // the loop below reads out of order: prefetched in order, the loads overlap
-  const uint32_t* from = slot.data();
-  parallel(n, kPad, n * 8, [=](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) to[k] = w[from[k]];
-  });
-  by_inputs_now = true;
-  return to;
-}
-
-void Layer::forward(const float* weights, const float* bias, const Groups& extra, const Batch& x, bool relu, const Batch& y) const {
-  Forward args{};
-  args.links = outputs.view(weights);
-  args.extra = extra;
-  args.bias = bias;
-  args.x = x.data();
-  args.y = y.data();
-  args.stride = x.stride();
-  args.batch = int(x.size());
-  args.rows = shape.n_out;
-  args.relu = relu;
-  for_groups(args.links, 0, outputs.groups(), args.batch, [&](int b, int e) { kernels().forward(args, b, e); });
-}
-
-void Layer::input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx,
-                            Workspace& work) {
-  const int batch = int(dy.size());
-  if (has_inputs()) {
-    Forward args{};
-    args.links = inputs.view(weights_by_inputs(flat));
-    args.gate = gate ? gate->data() : nullptr;
-    args.x = dy.data();
-    args.y = dx.data();
-    args.stride = dy.stride();
-    args.batch = batch;
-    args.rows = shape.n_in;
-    const bool all = begin == 0 && end == shape.n_in;  // or the groups that contain begin .. end, whose rows are then in order
-    const int from = all ? 0 : begin / 4, to = all ? inputs.groups() : (end + 3) / 4;
-    for_groups(args.links, from, to, batch, [&](int b, int e) { kernels().forward(args, b, e); });
-    return;
-  }
-  const Kernels& use = kernels();
-  float* sums = outputs.all ? nullptr : work.numbers(shape.n_in * dx.stride());
-  const InputGradients args{outputs.view(flat + weight_at), dy.data(), gate ? gate->data() : nullptr, dx.data(), sums,
-                            dy.stride(), batch, shape.n_out, shape.n_in, begin, end};
-  const int vectors = (batch + use.width - 1) / use.width;
-  parallel(vectors, 1, links() * batch, [&](int64_t b, int64_t e) { use.input_gradients(args, int(b), int(e)); });
 }
 
 void normalise(const Batch& z, float* normal, const Batch& y, float* scale) {
@@ -190,8 +90,9 @@ bool Network::overwrites(const Batch& batch) const {
 
 void Network::make_room(const Batch& x) {
   if (out_[0].size() == x.size()) return;
+  // Agents go forward with batches of few different sizes, again and again: their memory is kept.
   std::vector<Batch> made;
-  for (const Layer& layer : layers_) made.emplace_back(layer.shape.n_out, x.size());
+  for (size_t l = 0; l < layers_.size(); ++l) made.emplace_back(layers_[l].shape.n_out, x.size(), out_[l]);
   std::vector<Batch> normal;
   std::vector<std::shared_ptr<float>> scale;
   for (size_t l = 0; layer_norm_ && l + 1 < layers_.size(); ++l) {
@@ -209,8 +110,8 @@ Batch Network::forward(const Batch& x, bool training) {
   Section section;
   require(x.features() == layers_[0].shape.n_in,
           "the network takes ", layers_[0].shape.n_in, " features, the batch has ", x.features());
-  make_room(x);
   require(!overwrites(x), "the batch is the network's own output, which forward overwrites: give it a copy");
+  make_room(x);
   clear_padding(x);
   input_ = x;
   const bool by_batch = norm_ && training;
@@ -252,12 +153,18 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
   Workspace& work = workspace();
   const auto delta_at = [&](int64_t l) { return work.at(size_t(l), layers_[l].shape.n_out, dy.size()); };
   work.owner = backward_ = new_number();
+  bool summed = false;  // whether the gradients of biases are there already
   const Kernels& use = kernels();  // one for all: what by_samples writes, its own weight_gradients reads
   for (int64_t l = int64_t(layers_.size()) - 1; l >= 0; --l) {
     Layer& layer = layers_[l];
     const Batch& in = l == 0 ? input_ : out_[l - 1];
     const Batch delta = l + 1 == int64_t(layers_.size()) ? dy : delta_at(l);
-    if (weights) {
+    // Of the network's inputs only the gradients of begin .. end are needed.
+    const int from = l > 0 ? 0 : int(begin), to = l > 0 ? layer.shape.n_in : int(end);
+    const bool both = weights && l > 0 && use.both_gradients && layer.very_sparse();
+    const Batch d = l > 0 ? delta_at(l - 1) : input_delta_;
+    if (both) layer.both_gradients(use, w_.get(), in, delta, !norm_, d, g_.get(), work);
+    if (weights && !both) {
       WeightGradients args{};
       args.links = layer.outputs.view(nullptr);
       args.x = in.data();
@@ -273,15 +180,32 @@ Batch Network::backward(const Batch& dy, bool weights, int64_t begin, int64_t en
       }
       for_groups(args.links, 0, layer.outputs.groups(), args.batch,
                  [&](int b, int e) { use.weight_gradients(args, b, e); });
-      use.row_sums(delta.data(), delta.stride(), int(delta.size()), g_.get() + layer.bias_at, layer.shape.n_out);
+    }
+    if (weights) {
+      if (!summed) use.row_sums(delta.data(), delta.stride(), int(delta.size()), g_.get() + layer.bias_at, layer.shape.n_out);
       if (norm_) norm_->weight_gradients(size_t(l), normalised(size_t(l)), w_.get(), g_.get(), delta.size());
     }
     if (l == 0 && !inputs) break;
-    // Of the network's inputs only the gradients of begin .. end are needed.
-    const int from = l > 0 ? 0 : int(begin), to = l > 0 ? layer.shape.n_in : int(end);
-    const Batch d = l > 0 ? delta_at(l - 1) : input_delta_;
-    layer.input_gradients(w_.get(), delta, l > 0 && !norm_ ? &in : nullptr, from, to, d, work);
-    if (norm_) norm_->input_gradients(size_t(l), in, l > 0, from, d.rows(from, to));
+    const bool one = l > 0 && layer.one_dense_output();
+    if (!both && !one) layer.input_gradients(w_.get(), delta, l > 0 && !norm_ ? &in : nullptr, from, to, d, work);
+    summed = l > 0 && !layer_norm_ && (norm_ || one);
+    if (one || norm_) {
+      FinishGradients args{};
+      args.d = d.data();
+      args.x = in.data();
+      if (one) {
+        args.w = w_.get() + layer.weight_at;
+        args.dy = delta.data();
+        args.row = layer.outputs.other.data();
+      }
+      if (norm_) norm_->input_gradients(size_t(l), args);
+      args.sums = summed && weights ? g_.get() + layers_[l - 1].bias_at : nullptr;
+      args.stride = d.stride();
+      args.batch = int(d.size());
+      args.gate = l > 0;
+      parallel(to - from, 1, 2 * d.features() * d.size(),
+               [&](int64_t b, int64_t e) { use.finish_gradients(args, int(from + b), int(from + e)); });
+    }
     if (layer_norm_ && l > 0) {
       const ThroughNormalise args{d.data(), normal_[l - 1].data(), scale_[l - 1].get(), d.stride(), int(d.features())};
       const int64_t vectors = (d.size() + use.width - 1) / use.width;

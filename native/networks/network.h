@@ -34,6 +34,11 @@ struct Layer : GroupedLayer {
   // dx = Wᵀ dy for the inputs begin .. end, zeroed where gate, if there is one, is not positive.
   void input_gradients(const float* flat, const Batch& dy, const Batch* gate, int begin, int end, const Batch& dx,
                        Workspace& work);
+  // The same for all inputs x, and the gradients of the weights, in one pass: for layers that are very sparse.
+  void both_gradients(const Kernels& use, const float* flat, const Batch& x, const Batch& dy, bool gate, const Batch& dx,
+                      float* flat_gradients, Workspace& work);
+  bool very_sparse() const;
+  bool one_dense_output() const;
   // The weights in the order of the backward pass. Copied after a change, but not before they are needed: then they are in the caches.
   const float* weights_by_inputs(const float* flat);
   int64_t links() const { return outputs.links(); }

@@ -29,7 +29,7 @@ struct Workspace {
   Batch at(size_t number, int64_t features, int64_t size) {
     if (buffers.size() <= number) buffers.resize(number + 1);
     Batch& buffer = buffers[number];
-    if (buffer.size() != size || buffer.features() < features) buffer = Batch(features, size);
+    if (buffer.size() != size || buffer.features() < features) buffer = Batch(features, size, buffer);
     return buffer.rows(0, features);
   }
 
