@@ -43,7 +43,7 @@ bench: $(VENV)/.dev
 
 # The reports are built in build/; the pictures that pages show are kept.
 results: $(VENV)/.dev
-	$(BIN)/rewirl report results/paper-td3 results/search/no-decay --out build/report --title "rewirl: the paper's comparison" --at 1000000
+	$(BIN)/rewirl report results/paper-td3 results/lean-td3 results/search/no-decay --out build/report --title "rewirl: the paper's comparison" --at 1000000
 	$(BIN)/rewirl report results/search/studies --out build/report-studies --title "rewirl: open choices" --at 300000
 	cp build/report/figures/curves.png docs/images/curves.png
 	cp build/report-studies/figures/curves-HalfCheetah-v5.png docs/images/studies.png
