@@ -62,11 +62,11 @@ TRAIN = {
 OTHERS = {
     "demo": TRAIN
     | {
-        "method": "ds-td3",
+        "method": "lean-td3",
         "task": "HalfCheetah-v5",
         "--run-dir": "runs/demo/seed3; other settings are added to the name",
         "--seed": "3",
-        "--steps": "60000",
+        "--steps": "80000",
         "--random-steps": "5000",
         "--eval-every": "2500",
         "--eval-episodes": "3",

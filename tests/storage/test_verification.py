@@ -68,6 +68,26 @@ def test_diagnostics_that_lack_or_repeat_a_row(tmp_path: Path) -> None:
     assert path.read_bytes() == b"".join(lines)
 
 
+@pytest.mark.parametrize("lost", [1, 4, 9])
+def test_a_kill_between_the_rows_of_an_evaluation(lost: int, tmp_path: Path) -> None:
+    """Evaluations are written before their diagnostics; a resume writes both again."""
+    tiny.train(tmp_path / "whole")
+    with start(tiny.config(checkpoint_every=1000), tmp_path / "run") as run:
+        run.train(320)
+        run.train(460)
+    rows = (tmp_path / "run" / "diagnostics.csv").read_bytes()
+    assert rows.count(b"\n450,") == 9, "three networks of three layers"
+    for path in checkpoint.found(tmp_path / "run" / "checkpoint"):
+        if checkpoint.step_of(path) >= 450:
+            shutil.rmtree(path)
+    cut = b"".join(rows.splitlines(keepends=True)[:-lost])
+    (tmp_path / "run" / "diagnostics.csv").write_bytes(cut)
+    assert verify(tmp_path / "run") == []
+    with resume(tmp_path / "run") as run:
+        run.train()
+    assert tiny.content(tmp_path / "run") == tiny.content(tmp_path / "whole")
+
+
 def test_runs_of_older_versions_have_no_diagnostics_until_they_are_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

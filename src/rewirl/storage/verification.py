@@ -122,7 +122,7 @@ def _tables(place: RunFolder, config: RunConfig, state: str) -> Iterator[str]:
     if problems:
         return  # the others cannot be checked with invalid rows
     if place.diagnostics.exists():
-        yield from _about(place.diagnostics, lambda: _diagnosed_steps(place))
+        yield from _about(place.diagnostics, lambda: _diagnosed_steps(place, state))
     if place.wiring.exists():
         yield from _about(place.wiring, lambda: _wiring(place))
 
@@ -136,12 +136,14 @@ def _evaluation_steps(path: Path, config: RunConfig) -> None:
         raise Damaged(f"{path} has a duplicate or missing row: steps are {steps} and should have {right} among them")
 
 
-def _diagnosed_steps(place: RunFolder) -> None:
+def _diagnosed_steps(place: RunFolder, state: str) -> None:
     """Rows of an older version's evaluations may be missing, at the start."""
     layers: dict[int, list[tuple[str, int]]] = {}
     for row in parse(DiagnosticsRow, read_bytes(place.diagnostics)):
         layers.setdefault(row.step, []).append((row.network, row.layer))
     steps = [row.step for row in parse(EvaluationRow, read_bytes(place.evaluations))]
+    if state != "done" and steps:
+        layers.pop(steps.pop(), None)  # a kill may have come before all its rows were written
     if list(layers) != steps[len(steps) - len(layers) :] or len(set(map(tuple, layers.values()))) > 1:
         raise Damaged(f"{place.diagnostics} has a duplicate or missing row: each evaluation has one for every layer")
 
